@@ -1,0 +1,480 @@
+"""The driver: hyperparameters, slots, ``init``, ``step``, ``run``.
+
+One visible order for every optimizer: validation of all gradients, schedule, summing
+of duplicates, clipping, shared rule, rule for each weight, constraint, iteration count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .gradients import (
+    Array,
+    IndexedSlices,
+    check_slices,
+    clip_by_global_norm,
+    clip_by_norm,
+    clip_by_value,
+    computing_dtype,
+    deduplicate,
+)
+from .rule import Rule, SharedRule
+from .schedules import LearningRateSchedule
+from .sparse import POLICIES, SparsePolicy, apply_sparse
+
+Hyper = float | Callable[..., Any]
+"""A number, a ``LearningRateSchedule`` (called with ``iterations``), or a callable
+without arguments that gives the number of the moment."""
+
+BLOCK = 8192
+"""Elements that an elementwise rule sees at once, so that intermediates stay in cache."""
+
+
+def hyper(default: Any, domain: str) -> Any:
+    """A hyperparameter with its default and its domain, as ``hyper(0.9, "[0, 1)")``."""
+    return field(default=default, metadata={"domain": domain})
+
+
+@dataclass(frozen=True)
+class State:
+    """What an optimizer remembers between steps.
+
+    Attributes:
+        iterations: steps taken so far.
+        slots: for each weight, its slots by name, each of the weight's shape and dtype.
+        shared: slots that belong to the step, by name.
+    """
+
+    iterations: int
+    slots: tuple[dict[str, Array], ...]
+    shared: dict[str, Any] = field(default_factory=dict)
+
+
+class Arithmetic:
+    """The numbers a rule is evaluated on: here float64 (or wider), rounded once."""
+
+    def tensor(self, array: Array) -> Array:
+        """Weights, slots or gradients, as the rule sees them."""
+        array = np.asarray(array)
+        return array.astype(computing_dtype(array.dtype), copy=False)
+
+    def coefficient(self, value: Any, name: str) -> Any:
+        """The hyperparameter, step count or shared slot called ``name``."""
+        return value
+
+    def store(self, result: Array, like: Array) -> Array:
+        """A result of the rule, as it is kept in place of ``like``."""
+        return np.asarray(result).astype(np.asarray(like).dtype, copy=False)
+
+    def store_shared(self, result: Any) -> Any:
+        """A result of the shared rule, as it is kept."""
+        return result
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """What all optimizers have in common; a subclass declares rules.
+
+    Args:
+        decay: the learning rate becomes ``learning_rate / (1 + decay * iterations)``.
+        clipvalue: each element of a gradient is limited to ``[-clipvalue, clipvalue]``.
+        clipnorm: each gradient is scaled down to this Euclidean norm.
+        global_clipnorm: all gradients are scaled by one factor to this joint norm.
+        sparse: ``"every_row"`` or ``"touched_rows"``; ``None`` is the policy that the
+            home library uses.
+        name: a label without effect.
+
+    Clipping follows the summing of duplicates; ``clipvalue`` comes before a norm.
+    ``clipnorm`` and ``global_clipnorm`` exclude each other.
+
+    Raises:
+        TypeError, ValueError: an argument outside its domain.
+    """
+
+    _: KW_ONLY
+    decay: float = hyper(0.0, "[0, inf)")
+    clipvalue: float | None = hyper(None, "(0, inf)")
+    clipnorm: float | None = hyper(None, "(0, inf)")
+    global_clipnorm: float | None = hyper(None, "(0, inf)")
+    sparse: str | None = None
+    name: str | None = None
+
+    shared: ClassVar[SharedRule | None] = None
+    elementwise: ClassVar[bool] = True
+    home: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({},)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        declared = {
+            n for base in cls.__mro__ for n in vars(base).get("__annotations__", ())
+        }
+        shared = cls.shared
+        made = set(shared.results) if shared else set()
+        for attribute in vars(cls).values():
+            if isinstance(attribute, Rule):
+                known = declared | made | {"w", "g", "t", *attribute.slots}
+            elif isinstance(attribute, SharedRule):
+                known = declared | {"t", *attribute.slots}
+            else:
+                continue
+            if unknown := set(attribute.parameters) - known:
+                raise TypeError(
+                    f"{cls.__name__}.{attribute.function.__name__} names "
+                    f"{', '.join(sorted(unknown))}, which is neither a slot nor a "
+                    f"hyperparameter of {cls.__name__}"
+                )
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if domain := f.metadata.get("domain"):
+                optional = f.default is None and value is None
+                if not optional and not callable(value):
+                    object.__setattr__(self, f.name, _in_domain(f.name, value, domain))
+        if self.clipnorm is not None and self.global_clipnorm is not None:
+            raise ValueError(
+                "clipnorm and global_clipnorm exclude each other, got "
+                f"clipnorm={self.clipnorm} and global_clipnorm={self.global_clipnorm}"
+            )
+        if self.sparse is not None and self.sparse not in POLICIES:
+            raise ValueError(
+                f"sparse must be None or one of {', '.join(POLICIES)}, "
+                f"got {self.sparse!r}"
+            )
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that the options select."""
+        raise NotImplementedError
+
+    @property
+    def policy(self) -> SparsePolicy:
+        """What a sparse gradient does to the rows it does not touch."""
+        return POLICIES[self.sparse] if self.sparse else self.rule.sparse
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The names of the slots that each weight has, in order."""
+        return tuple(slot.name for slot in self.rule.slots.values())
+
+    @classmethod
+    def rules(cls) -> dict[str, Rule]:
+        """All rules of the class by name, whatever the options."""
+        return {n: r for n, r in vars(cls).items() if isinstance(r, Rule)}
+
+    def hyperparameters(self) -> tuple[str, ...]:
+        """The hyperparameters that the selected rules read."""
+        names = self.rule.parameters
+        if self.shared:
+            names += self.shared.parameters
+        declared = {f.name for f in fields(self)} - set(self.rule.slots)
+        if self.shared:
+            declared -= set(self.shared.results)
+        return tuple(dict.fromkeys(n for n in names if n in declared))
+
+    def init(self, params: Any) -> State:
+        """The state before the first step.
+
+        Args:
+            params: the weights: one floating array, a sequence or a mapping of them.
+
+        Raises:
+            TypeError: a weight that is not of floating dtype.
+        """
+        weights, _ = _flatten(params)
+        return State(
+            iterations=0,
+            slots=tuple(
+                {
+                    slot.name: np.full(np.shape(w), self._start(slot.start), w.dtype)
+                    for slot in self.rule.slots.values()
+                }
+                for w in weights
+            ),
+            shared={
+                slot.name: self._start(slot.start)
+                for slot in (self.shared.slots.values() if self.shared else ())
+            },
+        )
+
+    def step(
+        self, params: Any, grads: Any, state: State, *, constraints: Any = None
+    ) -> tuple[Any, State]:
+        """One step; no argument is changed.
+
+        Args:
+            params: the weights: one floating array, a sequence or a mapping of them.
+            grads: gradients of the same structure: arrays of the weights' shapes,
+                ``IndexedSlices``, or ``None`` for a weight to leave alone.
+            state: from ``init`` or the step before.
+            constraints: a function from a weight to a weight, applied after the
+                update, or a structure of such functions (``None``: no constraint).
+
+        Returns:
+            the new weights, structured as ``params``, and the new state. Arithmetic is
+            float64 (longdouble for longdouble weights), each result rounded once to the
+            dtype of what it replaces.
+
+        Raises:
+            TypeError, ValueError: a gradient, weight or state that does not fit, before
+                anything is computed.
+        """
+        weights, rebuild = _flatten(params)
+        gradients = _aligned(grads, params, "grads")
+        _check_fit(self, weights, gradients, state)
+        if not weights:
+            return rebuild([]), state
+        new, state = self.advance(weights, gradients, state, Arithmetic())
+        for i, constraint in enumerate(_aligned(constraints, params, "constraints")):
+            if constraint is not None and gradients[i] is not None:
+                new[i] = np.asarray(constraint(new[i])).astype(new[i].dtype, copy=False)
+        return rebuild(new), state
+
+    def run(
+        self,
+        params: Any,
+        gradients: Iterable[Any],
+        state: State | None = None,
+        *,
+        constraints: Any = None,
+    ) -> tuple[Any, State]:
+        """One step for each of ``gradients``; ``state`` defaults to ``init(params)``."""
+        state = self.init(params) if state is None else state
+        for grads in gradients:
+            params, state = self.step(params, grads, state, constraints=constraints)
+        return params, state
+
+    def advance(
+        self,
+        weights: Sequence[Array],
+        gradients: Sequence[Array | IndexedSlices | None],
+        state: State,
+        arithmetic: Arithmetic,
+    ) -> tuple[list[Array], State]:
+        """``step`` on lists that are known to fit, in the given arithmetic."""
+        named = self.coefficients(state.iterations, arithmetic)
+        shared = dict(state.shared)
+        if self.shared:
+            for symbol, slot in self.shared.slots.items():
+                named[symbol] = arithmetic.coefficient(shared[slot.name], symbol)
+            named |= self.shared(**named)
+            for symbol, slot in self.shared.slots.items():
+                shared[slot.name] = arithmetic.store_shared(named[symbol])
+        gradients = self._clipped(
+            [_summed(g, arithmetic) for g in gradients], named, arithmetic
+        )
+
+        new_weights, new_slots = [], []
+        for w, g, slots in zip(weights, gradients, state.slots, strict=True):
+            if g is not None:
+                w, slots = self._update(w, g, slots, named, arithmetic)
+            new_weights.append(w)
+            new_slots.append(slots)
+        return new_weights, State(state.iterations + 1, tuple(new_slots), shared)
+
+    def coefficients(self, iterations: int, arithmetic: Arithmetic) -> dict[str, Any]:
+        """The step count ``t`` and every hyperparameter at this step, by name.
+
+        Raises:
+            ValueError: a schedule or callable gave a value outside the domain.
+        """
+        named = {"t": arithmetic.coefficient(iterations + 1, "t")}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            domain = f.metadata.get("domain")
+            if domain is None or value is None:
+                continue
+            if isinstance(value, LearningRateSchedule):
+                value = _in_domain(f.name, value(iterations), domain)
+            elif callable(value):
+                value = _in_domain(f.name, value(), domain)
+            named[f.name] = arithmetic.coefficient(value, f.name)
+        if self.decay:
+            elapsed = arithmetic.coefficient(iterations, "t")
+            named["learning_rate"] = named["learning_rate"] / (
+                1 + named["decay"] * elapsed
+            )
+        return named
+
+    def _start(self, start: float | str) -> float:
+        value = getattr(self, start) if isinstance(start, str) else start
+        return value() if callable(value) else value
+
+    def _clipped(
+        self, gradients: list[Any], named: dict[str, Any], arithmetic: Arithmetic
+    ) -> list[Any]:
+        if self.clipvalue is self.clipnorm is self.global_clipnorm is None:
+            return gradients
+        present = [i for i, g in enumerate(gradients) if g is not None]
+        clipped = [arithmetic.tensor(_values(gradients[i])) for i in present]
+        if self.clipvalue is not None:
+            clipped = [clip_by_value(g, named["clipvalue"]) for g in clipped]
+        if self.clipnorm is not None:
+            clipped = [clip_by_norm(g, named["clipnorm"]) for g in clipped]
+        if self.global_clipnorm is not None:
+            clipped = clip_by_global_norm(clipped, named["global_clipnorm"])
+        gradients = list(gradients)
+        for i, g in zip(present, clipped, strict=True):
+            gradients[i] = _with_values(gradients[i], g)
+        return gradients
+
+    def _update(
+        self,
+        w: Array,
+        g: Array | IndexedSlices,
+        slots: dict[str, Array],
+        named: dict[str, Any],
+        arithmetic: Arithmetic,
+    ) -> tuple[Array, dict[str, Array]]:
+        rule = self.rule
+        tensors = {"w": w} | {s: slots[slot.name] for s, slot in rule.slots.items()}
+
+        def update(given: dict[str, Array]) -> dict[str, Array]:
+            if self.elementwise and _divisible(given):
+                return _in_blocks(rule, given, named, arithmetic)
+            return _evaluate(rule, given, named, arithmetic)
+
+        if isinstance(g, IndexedSlices):
+            new = apply_sparse(update, tensors, g, self.policy)
+        else:
+            new = update({**tensors, "g": g})
+        return new["w"], {slot.name: new[symbol] for symbol, slot in rule.slots.items()}
+
+
+def _evaluate(
+    rule: Rule, given: dict[str, Array], named: dict[str, Any], arithmetic: Arithmetic
+) -> dict[str, Array]:
+    tensors = {symbol: arithmetic.tensor(array) for symbol, array in given.items()}
+    with np.errstate(all="ignore"):
+        new = rule(**{**named, **tensors})
+    return {symbol: arithmetic.store(new[symbol], given[symbol]) for symbol in new}
+
+
+def _divisible(given: dict[str, Array]) -> bool:
+    return all(isinstance(a, np.ndarray) for a in given.values()) and (
+        given["w"].size > BLOCK
+    )
+
+
+def _in_blocks(
+    rule: Rule, given: dict[str, Array], named: dict[str, Any], arithmetic: Arithmetic
+) -> dict[str, Array]:
+    flat = {symbol: array.reshape(-1) for symbol, array in given.items()}
+    new = {symbol: np.empty_like(given[symbol], order="C") for symbol in rule.results}
+    out = {symbol: array.reshape(-1) for symbol, array in new.items()}
+    for start in range(0, given["w"].size, BLOCK):
+        block = slice(start, start + BLOCK)
+        part = {symbol: array[block] for symbol, array in flat.items()}
+        for symbol, result in _evaluate(rule, part, named, arithmetic).items():
+            out[symbol][block] = result
+    return new
+
+
+def _summed(g: Any, arithmetic: Arithmetic) -> Any:
+    if not isinstance(g, IndexedSlices):
+        return g
+    return deduplicate(replace(g, values=arithmetic.tensor(g.values)))
+
+
+def _values(g: Any) -> Array:
+    return g.values if isinstance(g, IndexedSlices) else g
+
+
+def _with_values(g: Any, values: Array) -> Any:
+    return replace(g, values=values) if isinstance(g, IndexedSlices) else values
+
+
+def _flatten(params: Any) -> tuple[list[np.ndarray], Callable[[list], Any]]:
+    if isinstance(params, Mapping):
+        weights = list(params.values())
+        names = list(params)
+        rebuild: Callable[[list], Any] = lambda new: dict(zip(names, new, strict=True))  # noqa: E731
+    elif isinstance(params, list | tuple):
+        weights, rebuild = list(params), type(params)
+    else:
+        weights, rebuild = [params], lambda new: new[0] if new else params
+    weights = [np.asarray(w) for w in weights]
+    for w in weights:
+        if w.dtype.kind not in "fO" and w.dtype.name != "bfloat16":
+            raise TypeError(f"weights must be of floating dtype, got {w.dtype}")
+    return weights, rebuild
+
+
+def _aligned(structure: Any, params: Any, what: str) -> list[Any]:
+    """``structure`` as a list that goes with the weights in ``params``."""
+    if isinstance(params, Mapping):
+        if structure is None or callable(structure):
+            return [structure] * len(params)
+        if not isinstance(structure, Mapping) or set(structure) - set(params):
+            raise ValueError(f"{what} must be a mapping with keys among {list(params)}")
+        return [structure.get(name) for name in params]
+    if isinstance(params, list | tuple):
+        if structure is None or callable(structure):
+            return [structure] * len(params)
+        if not isinstance(structure, list | tuple) or len(structure) != len(params):
+            raise ValueError(
+                f"{what} must be a sequence of {len(params)}, one a weight"
+            )
+        return list(structure)
+    return [structure]
+
+
+def _check_fit(
+    optimizer: Optimizer,
+    weights: list[np.ndarray],
+    gradients: list[Any],
+    state: State,
+) -> None:
+    if weights and all(g is None for g in gradients):
+        raise ValueError("no gradient was given: each of grads is None")
+    if len(state.slots) != len(weights):
+        raise ValueError(
+            f"the state belongs to {len(state.slots)} weights, got {len(weights)}"
+        )
+    for i, (w, g, slots) in enumerate(
+        zip(weights, gradients, state.slots, strict=True)
+    ):
+        if set(slots) != set(optimizer.slots):
+            raise ValueError(
+                f"the state of weight {i} has slots {sorted(slots)}, the rule needs "
+                f"{sorted(optimizer.slots)}"
+            )
+        for name, slot in slots.items():
+            if np.shape(slot) != w.shape:
+                raise ValueError(
+                    f"slot {name} of weight {i} has shape {np.shape(slot)}, "
+                    f"the weight {w.shape}"
+                )
+        if g is None:
+            continue
+        if np.iscomplexobj(_values(g)):
+            raise TypeError(f"the gradient of weight {i} is complex, weights are real")
+        try:
+            if isinstance(g, IndexedSlices):
+                check_slices(g, w.shape)
+            elif np.shape(g) != w.shape:
+                raise ValueError(
+                    f"a dense gradient must have the weight's shape {w.shape}, "
+                    f"got {np.shape(g)}"
+                )
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"gradient of weight {i}: {error}") from None
+
+
+def _in_domain(name: str, value: Any, domain: str) -> float:
+    low, high = (float(end) for end in domain[1:-1].split(","))
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number in {domain}, got {value!r}") from None
+    above = number > low or (domain[0] == "[" and number == low)
+    below = number < high or (domain[-1] == "]" and number == high)
+    if not (above and below):
+        raise ValueError(f"{name} must lie in {domain}, got {value}")
+    return number

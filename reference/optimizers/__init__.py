@@ -1,0 +1,1 @@
+"""The specification: one file per family, named as in ``tf_impl/optimizers``."""
