@@ -1,0 +1,588 @@
+"""Every rule, two steps on three weights, against numbers worked by hand.
+
+All cases start from the same weights and see the same gradients:
+
+    w = 1, -2, 0.5      first step: g = 2, -4, 1      second step: g = -3, 0, 3
+
+The sparse cases see three rows of one number each. The first step touches row 0 (g = 2)
+and row 2 (twice, 0.75 and 0.25, so g = 1); the second touches row 1 (twice, -5 and 1,
+so g = -4) and row 2 (g = 3). So row 0 is left alone at the second step, row 1 is first
+touched at the second step, and row 2 has the history of the third weight above.
+
+The numbers are written as arithmetic, in the order of the equations in the paper that
+the class names. Hyperparameters are powers of two, so that most lines are exact and can
+be followed in the head.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+
+import reference
+from reference import IndexedSlices
+
+W = [1.0, -2.0, 0.5]
+G1 = [2.0, -4.0, 1.0]
+G2 = [-3.0, 0.0, 3.0]
+S1 = IndexedSlices(np.array([0.75, 2.0, 0.25]), np.array([2, 0, 2]))
+S2 = IndexedSlices(np.array([-5.0, 3.0, 1.0]), np.array([1, 2, 1]))
+
+# The bound. Two steps of the longest rule (Nadam) take fewer than 40 operations on each
+# side, the rule's and the arithmetic below; each is off by at most eps / 2 of its
+# result, so of the largest intermediate. On its way to a weight or slot an error meets
+# factors of magnitude at most 4 (a gradient) and divisors of magnitude at least 1/4.
+OPERATIONS = 2 * 40
+GAIN = 4 * 4
+
+
+def bound(*numbers):
+    largest = max(np.max(np.abs(values)) for values in numbers)
+    return OPERATIONS * GAIN * np.finfo(np.float64).eps / 2 * largest
+
+
+CASES = {}
+
+
+def worked(function):
+    """Register a case: the optimizer; w and slots after each step, dense and sparse."""
+    CASES[function.__name__] = function()
+    return function
+
+
+@worked
+def sgd():
+    opt = reference.SGD(0.25)
+    w1 = [1 - 0.25 * 2, -2 + 0.25 * 4, 0.5 - 0.25 * 1]  # 0.5, -1, 0.25
+    w2 = [0.5 + 0.25 * 3, -1 - 0, 0.25 - 0.25 * 3]
+    dense = [(w1, {}), (w2, {})]
+    sparse = [
+        ([0.5, -2, 0.25], {}),
+        ([0.5, -2 + 0.25 * 4, 0.25 - 0.25 * 3], {}),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def sgd_momentum():
+    opt = reference.SGD(0.25, momentum=0.5)
+    a1 = [-0.25 * 2, 0.25 * 4, -0.25 * 1]  # -0.5, 1, -0.25
+    w1 = [1 - 0.5, -2 + 1, 0.5 - 0.25]  # 0.5, -1, 0.25
+    a2 = [0.5 * -0.5 + 0.25 * 3, 0.5 * 1, 0.5 * -0.25 - 0.25 * 3]  # 0.5, 0.5, -0.875
+    w2 = [0.5 + 0.5, -1 + 0.5, 0.25 - 0.875]
+    dense = [(w1, {"momentum": a1}), (w2, {"momentum": a2})]
+    sparse = [
+        ([0.5, -2, 0.25], {"momentum": [-0.5, 0, -0.25]}),
+        ([0.5, -2 + 1, 0.25 - 0.875], {"momentum": [-0.5, 0.25 * 4, -0.875]}),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def sgd_nesterov():
+    opt = reference.SGD(0.25, momentum=0.5, nesterov=True)
+    a1 = [-0.5, 1, -0.25]
+    w1 = [  # w + momentum * a1 - learning_rate * g = 0.25, -0.5, 0.125
+        1 + 0.5 * -0.5 - 0.25 * 2,
+        -2 + 0.5 * 1 + 0.25 * 4,
+        0.5 + 0.5 * -0.25 - 0.25 * 1,
+    ]
+    a2 = [0.5, 0.5, -0.875]
+    w2 = [
+        0.25 + 0.5 * 0.5 + 0.25 * 3,
+        -0.5 + 0.5 * 0.5 - 0.25 * 0,
+        0.125 + 0.5 * -0.875 - 0.25 * 3,
+    ]
+    dense = [(w1, {"momentum": a1}), (w2, {"momentum": a2})]
+    sparse = [
+        ([0.25, -2, 0.125], {"momentum": [-0.5, 0, -0.25]}),
+        ([0.25, -2 + 0.5 * 1 + 0.25 * 4, w2[2]], {"momentum": [-0.5, 1, -0.875]}),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def adagrad():
+    opt = reference.Adagrad(0.5, initial_accumulator_value=1.0, epsilon=0.25)
+    n1 = [1 + 2**2, 1 + 4**2, 1 + 1**2]  # 5, 17, 2
+    w1 = [
+        1 - 0.5 * 2 / (sqrt(5) + 0.25),
+        -2 + 0.5 * 4 / (sqrt(17) + 0.25),
+        0.5 - 0.5 * 1 / (sqrt(2) + 0.25),
+    ]
+    n2 = [5 + 3**2, 17, 2 + 3**2]  # 14, 17, 11
+    w2 = [
+        w1[0] + 0.5 * 3 / (sqrt(14) + 0.25),
+        w1[1],
+        w1[2] - 0.5 * 3 / (sqrt(11) + 0.25),
+    ]
+    dense = [(w1, {"accumulator": n1}), (w2, {"accumulator": n2})]
+    sparse = [
+        ([w1[0], -2, w1[2]], {"accumulator": [5, 1, 2]}),
+        ([w1[0], w1[1], w2[2]], {"accumulator": [5, 1 + 4**2, 11]}),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def adadelta():
+    opt = reference.Adadelta(0.5, rho=0.5, epsilon=1.0)
+    n1 = [0.5 * 2**2, 0.5 * 4**2, 0.5 * 1**2]  # 2, 8, 0.5
+    u1 = [sqrt(1) / sqrt(3) * 2, -sqrt(1) / sqrt(9) * 4, sqrt(1) / sqrt(1.5) * 1]
+    d1 = [0.5 * 4 / 3, 0.5 * 16 / 9, 0.5 / 1.5]  # 2/3, 8/9, 1/3
+    w1 = [1 - 0.5 * u1[0], -2 - 0.5 * u1[1], 0.5 - 0.5 * u1[2]]
+    n2 = [0.5 * 2 + 0.5 * 9, 0.5 * 8, 0.5 * 0.5 + 0.5 * 9]  # 5.5, 4, 4.75
+    u2 = [
+        -sqrt(2 / 3 + 1) / sqrt(6.5) * 3,
+        0.0,
+        sqrt(1 / 3 + 1) / sqrt(5.75) * 3,
+    ]
+    d2 = [
+        0.5 * 2 / 3 + 0.5 * (5 / 3) / 6.5 * 9,
+        0.5 * 8 / 9,
+        0.5 * 1 / 3 + 0.5 * (4 / 3) / 5.75 * 9,
+    ]
+    w2 = [w1[0] - 0.5 * u2[0], w1[1], w1[2] - 0.5 * u2[2]]
+    dense = [
+        (w1, {"accum_grad": n1, "accum_var": d1}),
+        (w2, {"accum_grad": n2, "accum_var": d2}),
+    ]
+    sparse = [
+        (
+            [w1[0], -2, w1[2]],
+            {"accum_grad": [2, 0, 0.5], "accum_var": [2 / 3, 0, 1 / 3]},
+        ),
+        (  # row 0 does not decay; row 1 is as the first step leaves it
+            [w1[0], -2 + 0.5 * 4 / 3, w2[2]],
+            {"accum_grad": [2, 8, 4.75], "accum_var": [2 / 3, 8 / 9, d2[2]]},
+        ),
+    ]
+    return opt, dense, sparse
+
+
+R1 = [0.5 * 2**2, 0.5 * 4**2, 0.5 * 1**2]  # 2, 8, 0.5: the averages of RMSprop, rho 1/2
+R2 = [0.5 * 2 + 0.5 * 3**2, 0.5 * 8, 0.5 * 0.5 + 0.5 * 3**2]  # 5.5, 4, 4.75
+M1 = [0.5 * 2, 0.5 * -4, 0.5 * 1]  # 1, -2, 0.5: averages of the gradient
+M2 = [0.5 * 1 - 0.5 * 3, 0.5 * -2, 0.5 * 0.5 + 0.5 * 3]  # -1, -1, 1.75
+
+
+@worked
+def rmsprop():
+    opt = reference.RMSprop(0.5, rho=0.5, epsilon=0.25)
+    w1 = [
+        1 - 0.5 * 2 / (sqrt(2) + 0.25),
+        -2 + 0.5 * 4 / (sqrt(8) + 0.25),
+        0.5 - 0.5 * 1 / (sqrt(0.5) + 0.25),
+    ]
+    w2 = [
+        w1[0] + 0.5 * 3 / (sqrt(5.5) + 0.25),
+        w1[1],
+        w1[2] - 0.5 * 3 / (sqrt(4.75) + 0.25),
+    ]
+    dense = [(w1, {"rms": R1}), (w2, {"rms": R2})]
+    sparse = [
+        ([w1[0], -2, w1[2]], {"rms": [2, 0, 0.5]}),
+        # The average of row 0 decays, its weight stays.
+        ([w1[0], w1[1], w2[2]], {"rms": [0.5 * 2, 0.5 * 4**2, 4.75]}),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def rmsprop_centered():
+    opt = reference.RMSprop(0.5, rho=0.5, epsilon=0.25, centered=True)
+    # Variances: 2 - 1 = 1, 8 - 4 = 4, 0.5 - 0.25 = 0.25.
+    w1 = [
+        1 - 0.5 * 2 / (1 + 0.25),
+        -2 + 0.5 * 4 / (2 + 0.25),
+        0.5 - 0.5 * 1 / (0.5 + 0.25),
+    ]
+    # Variances: 5.5 - 1, 4 - 1, 4.75 - 1.75**2.
+    w2 = [
+        w1[0] + 0.5 * 3 / (sqrt(4.5) + 0.25),
+        w1[1],
+        w1[2] - 0.5 * 3 / (sqrt(1.6875) + 0.25),
+    ]
+    dense = [(w1, {"rms": R1, "mg": M1}), (w2, {"rms": R2, "mg": M2})]
+    sparse = [
+        ([w1[0], -2, w1[2]], {"rms": [2, 0, 0.5], "mg": [1, 0, 0.5]}),
+        ([w1[0], w1[1], w2[2]], {"rms": [1, 8, 4.75], "mg": [0.5, -2, 1.75]}),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def rmsprop_momentum():
+    """Epsilon is under the root here, as in Keras."""
+    opt = reference.RMSprop(0.5, rho=0.5, momentum=0.5, epsilon=0.25)
+    a1 = [0.5 * 2 / sqrt(2.25), -0.5 * 4 / sqrt(8.25), 0.5 * 1 / sqrt(0.75)]
+    w1 = [1 - 2 / 3, -2 - a1[1], 0.5 - a1[2]]
+    a2 = [
+        0.5 * (2 / 3) - 0.5 * 3 / sqrt(5.75),
+        0.5 * a1[1],
+        0.5 * a1[2] + 0.5 * 3 / sqrt(5),
+    ]
+    w2 = [w1[0] - a2[0], w1[1] - a2[1], w1[2] - a2[2]]
+    dense = [(w1, {"rms": R1, "momentum": a1}), (w2, {"rms": R2, "momentum": a2})]
+    sparse = [
+        (
+            [w1[0], -2, w1[2]],
+            {"rms": [2, 0, 0.5], "momentum": [2 / 3, 0, a1[2]]},
+        ),
+        (
+            [w1[0], w1[1], w2[2]],
+            {"rms": [2, 8, 4.75], "momentum": [2 / 3, a1[1], a2[2]]},
+        ),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def rmsprop_momentum_centered():
+    opt = reference.RMSprop(0.5, rho=0.5, momentum=0.5, epsilon=0.25, centered=True)
+    a1 = [0.5 * 2 / sqrt(1.25), -0.5 * 4 / sqrt(4.25), 0.5 * 1 / sqrt(0.5)]
+    w1 = [1 - a1[0], -2 - a1[1], 0.5 - a1[2]]
+    a2 = [
+        0.5 * a1[0] - 0.5 * 3 / sqrt(4.75),
+        0.5 * a1[1],
+        0.5 * a1[2] + 0.5 * 3 / sqrt(1.9375),
+    ]
+    w2 = [w1[0] - a2[0], w1[1] - a2[1], w1[2] - a2[2]]
+    dense = [
+        (w1, {"rms": R1, "momentum": a1, "mg": M1}),
+        (w2, {"rms": R2, "momentum": a2, "mg": M2}),
+    ]
+    sparse = [
+        (
+            [w1[0], -2, w1[2]],
+            {
+                "rms": [2, 0, 0.5],
+                "momentum": [a1[0], 0, a1[2]],
+                "mg": [1, 0, 0.5],
+            },
+        ),
+        (
+            [w1[0], w1[1], w2[2]],
+            {
+                "rms": [2, 8, 4.75],
+                "momentum": [a1[0], a1[1], a2[2]],
+                "mg": [1, -2, 1.75],
+            },
+        ),
+    ]
+    return opt, dense, sparse
+
+
+# Second moments of Adam, AMSGrad and Nadam with beta_2 = 3/4.
+V1 = [0.25 * 2**2, 0.25 * 4**2, 0.25 * 1**2]  # 1, 4, 0.25
+V2 = [0.75 * 1 + 0.25 * 3**2, 0.75 * 4, 0.75 * 0.25 + 0.25 * 3**2]  # 3, 3, 2.4375
+STEP_1 = 0.5 * sqrt(1 - 0.75) / (1 - 0.5)  # 0.5
+STEP_2 = 0.5 * sqrt(1 - 0.75**2) / (1 - 0.5**2)
+ADAM_1 = [1 - 0.5 * 1 / 1.25, -2 + 0.5 * 2 / 2.25, 0.5 - 0.5 * 0.5 / 0.75]
+
+
+@worked
+def adam():
+    opt = reference.Adam(0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25)
+    w1 = ADAM_1
+    w2 = [
+        w1[0] + STEP_2 * 1 / (sqrt(3) + 0.25),
+        w1[1] + STEP_2 * 1 / (sqrt(3) + 0.25),
+        w1[2] - STEP_2 * 1.75 / (sqrt(2.4375) + 0.25),
+    ]
+    dense = [(w1, {"m": M1, "v": V1}), (w2, {"m": M2, "v": V2})]
+    sparse = [
+        ([w1[0], -2, w1[2]], {"m": [1, 0, 0.5], "v": [1, 0, 0.25]}),
+        (  # row 0 decays and moves; row 1 has t = 2
+            [
+                w1[0] - STEP_2 * 0.5 / (sqrt(0.75) + 0.25),
+                -2 + STEP_2 * 2 / (2 + 0.25),
+                w2[2],
+            ],
+            {"m": [0.5 * 1, 0.5 * -4, 1.75], "v": [0.75 * 1, 0.25 * 16, 2.4375]},
+        ),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def adam_touched_rows():
+    """LazyAdam: row 0 stays as the first step left it."""
+    _, dense, [first, second] = adam()
+    opt = reference.Adam(
+        0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25, sparse="touched_rows"
+    )
+    row_0 = (ADAM_1[0], 1, 1)
+    w, m, v = second[0], second[1]["m"], second[1]["v"]
+    lazily = (
+        [row_0[0], w[1], w[2]],
+        {"m": [row_0[1], m[1], m[2]], "v": [row_0[2], v[1], v[2]]},
+    )
+    return opt, dense, [first, lazily]
+
+
+@worked
+def amsgrad():
+    opt = reference.Adam(0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25, amsgrad=True)
+    w1 = ADAM_1
+    vhat2 = [3, 4, 2.4375]  # the larger of V1 and V2
+    w2 = [
+        w1[0] + STEP_2 * 1 / (sqrt(3) + 0.25),
+        w1[1] + STEP_2 * 1 / (2 + 0.25),
+        w1[2] - STEP_2 * 1.75 / (sqrt(2.4375) + 0.25),
+    ]
+    dense = [
+        (w1, {"m": M1, "v": V1, "vhat": V1}),
+        (w2, {"m": M2, "v": V2, "vhat": vhat2}),
+    ]
+    sparse = [
+        (
+            [w1[0], -2, w1[2]],
+            {"m": [1, 0, 0.5], "v": [1, 0, 0.25], "vhat": [1, 0, 0.25]},
+        ),
+        (
+            [
+                w1[0] - STEP_2 * 0.5 / (1 + 0.25),
+                -2 + STEP_2 * 2 / (2 + 0.25),
+                w2[2],
+            ],
+            {"m": [0.5, -2, 1.75], "v": [0.75, 4, 2.4375], "vhat": [1, 4, 2.4375]},
+        ),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def adamax():
+    opt = reference.Adamax(0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25)
+    u1 = [2, 4, 1]
+    w1 = [  # learning_rate / (1 - beta_1) = 1
+        1 - 1 / (2 + 0.25),
+        -2 + 2 / (4 + 0.25),
+        0.5 - 0.5 / (1 + 0.25),
+    ]
+    u2 = [3, 0.75 * 4, 3]  # the larger of 0.75 * u1 = 1.5, 3, 0.75 and |g| = 3, 0, 3
+    w2 = [  # learning_rate / (1 - beta_1**2) = 0.5 / 0.75
+        w1[0] + 0.5 / 0.75 * 1 / 3.25,
+        w1[1] + 0.5 / 0.75 * 1 / 3.25,
+        w1[2] - 0.5 / 0.75 * 1.75 / 3.25,
+    ]
+    dense = [(w1, {"m": M1, "v": u1}), (w2, {"m": M2, "v": u2})]
+    sparse = [
+        ([w1[0], -2, w1[2]], {"m": [1, 0, 0.5], "v": [2, 0, 1]}),
+        (
+            [w1[0], -2 + 0.5 / 0.75 * 2 / 4.25, w2[2]],
+            {"m": [1, -2, 1.75], "v": [2, 4, 3]},
+        ),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def nadam():
+    opt = reference.Nadam(
+        0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25, schedule_decay=2.0
+    )
+    mu_1 = 0.5 * (1 - 0.5 * 0.96**2)
+    mu_2 = 0.5 * (1 - 0.5 * 0.96**4)
+    mu_3 = 0.5 * (1 - 0.5 * 0.96**6)
+    of_g1, of_m1 = (1 - mu_1) / (1 - mu_1), mu_2 / (1 - mu_1 * mu_2)
+    of_g2, of_m2 = (1 - mu_2) / (1 - mu_1 * mu_2), mu_3 / (1 - mu_1 * mu_2 * mu_3)
+    w1 = [  # roots of V1 / (1 - 0.75): 2, 4, 1
+        1 - 0.5 * (of_g1 * 2 + of_m1 * 1) / (2 + 0.25),
+        -2 + 0.5 * (of_g1 * 4 + of_m1 * 2) / (4 + 0.25),
+        0.5 - 0.5 * (of_g1 * 1 + of_m1 * 0.5) / (1 + 0.25),
+    ]
+    w2 = [  # 1 - 0.75**2 = 0.4375
+        w1[0] + 0.5 * (of_g2 * 3 + of_m2 * 1) / (sqrt(3 / 0.4375) + 0.25),
+        w1[1] + 0.5 * (of_m2 * 1) / (sqrt(3 / 0.4375) + 0.25),
+        w1[2] - 0.5 * (of_g2 * 3 + of_m2 * 1.75) / (sqrt(2.4375 / 0.4375) + 0.25),
+    ]
+    dense = [
+        (w1, {"m": M1, "v": V1, "momentum_cache": mu_1}),
+        (w2, {"m": M2, "v": V2, "momentum_cache": mu_1 * mu_2}),
+    ]
+    sparse = [
+        (
+            [w1[0], -2, w1[2]],
+            {"m": [1, 0, 0.5], "v": [1, 0, 0.25], "momentum_cache": mu_1},
+        ),
+        (  # the moments of row 0 decay, its weight stays
+            [
+                w1[0],
+                -2 + 0.5 * (of_g2 * 4 + of_m2 * 2) / (sqrt(4 / 0.4375) + 0.25),
+                w2[2],
+            ],
+            {
+                "m": [0.5, -2, 1.75],
+                "v": [0.75, 4, 2.4375],
+                "momentum_cache": mu_1 * mu_2,
+            },
+        ),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def ftrl():
+    opt = reference.Ftrl(0.5, initial_accumulator_value=1.0)
+    n1, n2 = [5, 17, 2], [14, 17, 11]
+    z1 = [
+        2 - (sqrt(5) - 1) / 0.5 * 1,
+        -4 + (sqrt(17) - 1) / 0.5 * 2,
+        1 - (sqrt(2) - 1) / 0.5 * 0.5,
+    ]
+    w1 = [-z1[0] / (2 * sqrt(5)), -z1[1] / (2 * sqrt(17)), -z1[2] / (2 * sqrt(2))]
+    z2 = [
+        z1[0] - 3 - (sqrt(14) - sqrt(5)) / 0.5 * w1[0],
+        z1[1],
+        z1[2] + 3 - (sqrt(11) - sqrt(2)) / 0.5 * w1[2],
+    ]
+    w2 = [-z2[0] / (2 * sqrt(14)), w1[1], -z2[2] / (2 * sqrt(11))]
+    dense = [
+        (w1, {"accumulator": n1, "linear": z1}),
+        (w2, {"accumulator": n2, "linear": z2}),
+    ]
+    sparse = [  # row 1 keeps its initial weight until it is touched
+        ([w1[0], -2, w1[2]], {"accumulator": [5, 1, 2], "linear": [z1[0], 0, z1[2]]}),
+        (
+            [w1[0], w1[1], w2[2]],
+            {"accumulator": [5, 17, 11], "linear": [z1[0], z1[1], z2[2]]},
+        ),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def ftrl_regularised():
+    opt = reference.Ftrl(
+        0.5,
+        initial_accumulator_value=1.0,
+        l1_regularization_strength=0.25,
+        l2_regularization_strength=0.5,
+        l2_shrinkage_regularization_strength=0.25,
+        beta=0.5,
+    )
+    n1, n2 = [5, 17, 2], [14, 17, 11]
+    # g + 2 * 0.25 * w = 2.5, -5, 1.25; denominators 2 root(n) + 2 * 0.5 + 0.5 / 0.5.
+    z1 = [
+        2.5 - (sqrt(5) - 1) / 0.5 * 1,  # 0.03, less than l1: the weight becomes 0
+        -5 + (sqrt(17) - 1) / 0.5 * 2,  # 7.49
+        1.25 - (sqrt(2) - 1) / 0.5 * 0.5,  # 0.84
+    ]
+    w1 = [0, (0.25 - z1[1]) / (2 * sqrt(17) + 2), (0.25 - z1[2]) / (2 * sqrt(2) + 2)]
+    z2 = [
+        z1[0] - 3,  # negative
+        z1[1] + 0.5 * w1[1],  # positive
+        z1[2] + 3 + 0.5 * w1[2] - (sqrt(11) - sqrt(2)) / 0.5 * w1[2],  # positive
+    ]
+    w2 = [
+        (-0.25 - z2[0]) / (2 * sqrt(14) + 2),
+        (0.25 - z2[1]) / (2 * sqrt(17) + 2),
+        (0.25 - z2[2]) / (2 * sqrt(11) + 2),
+    ]
+    dense = [
+        (w1, {"accumulator": n1, "linear": z1}),
+        (w2, {"accumulator": n2, "linear": z2}),
+    ]
+    sparse = [
+        ([0, -2, w1[2]], {"accumulator": [5, 1, 2], "linear": [z1[0], 0, z1[2]]}),
+        (
+            [0, w1[1], w2[2]],
+            {"accumulator": [5, 17, 11], "linear": [z1[0], z1[1], z2[2]]},
+        ),
+    ]
+    return opt, dense, sparse
+
+
+@worked
+def ftrl_power():
+    """Power -1.5, so that the accumulator enters as n * sqrt(n)."""
+    opt = reference.Ftrl(0.5, learning_rate_power=-1.5, initial_accumulator_value=1.0)
+    n1, n2 = [5, 17, 2], [14, 17, 11]
+    z1 = [
+        2 - (5 * sqrt(5) - 1) / 0.5 * 1,
+        -4 + (17 * sqrt(17) - 1) / 0.5 * 2,
+        1 - (2 * sqrt(2) - 1) / 0.5 * 0.5,
+    ]
+    w1 = [
+        -z1[0] / (2 * 5 * sqrt(5)),
+        -z1[1] / (2 * 17 * sqrt(17)),
+        -z1[2] / (2 * 2 * sqrt(2)),
+    ]
+    z2 = [
+        z1[0] - 3 - (14 * sqrt(14) - 5 * sqrt(5)) / 0.5 * w1[0],
+        z1[1],
+        z1[2] + 3 - (11 * sqrt(11) - 2 * sqrt(2)) / 0.5 * w1[2],
+    ]
+    w2 = [-z2[0] / (2 * 14 * sqrt(14)), w1[1], -z2[2] / (2 * 11 * sqrt(11))]
+    dense = [
+        (w1, {"accumulator": n1, "linear": z1}),
+        (w2, {"accumulator": n2, "linear": z2}),
+    ]
+    sparse = [
+        ([w1[0], -2, w1[2]], {"accumulator": [5, 1, 2], "linear": [z1[0], 0, z1[2]]}),
+        (
+            [w1[0], w1[1], w2[2]],
+            {"accumulator": [5, 17, 11], "linear": [z1[0], z1[1], z2[2]]},
+        ),
+    ]
+    return opt, dense, sparse
+
+
+def compare(optimizer, steps, gradients, shape):
+    tolerance = bound(
+        W, G1, G2, *[values for w, slots in steps for values in (w, *slots.values())]
+    )
+    w = np.array(W).reshape(shape)
+    state = optimizer.init(w)
+    for (due_w, due), g in zip(steps, gradients, strict=True):
+        w, state = optimizer.step(w, g, state)
+        came = {**state.slots[0], **state.shared}
+        assert set(came) == set(due)
+        assert np.all(np.abs(w.reshape(3) - due_w) <= tolerance)
+        for slot, values in due.items():
+            error = np.abs(np.reshape(came[slot], np.shape(values)) - values)
+            assert np.all(error <= tolerance), slot
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_dense_steps(case):
+    optimizer, dense, _ = CASES[case]
+    compare(optimizer, dense, [np.array(G1), np.array(G2)], (3,))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sparse_steps(case):
+    optimizer, _, sparse = CASES[case]
+    compare(optimizer, sparse, [S1, S2], (3,))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sparse_steps_of_rows(case):
+    optimizer, _, sparse = CASES[case]
+    of_rows = [
+        IndexedSlices(slices.values.reshape(-1, 1), slices.indices)
+        for slices in (S1, S2)
+    ]
+    compare(optimizer, sparse, of_rows, (3, 1))
+
+
+# What has been worked above; a rule that comes later is tested beside its own family.
+BUILT_IN = [
+    reference.SGD,
+    reference.Adagrad,
+    reference.Adadelta,
+    reference.RMSprop,
+    reference.Adam,
+    reference.Adamax,
+    reference.Nadam,
+    reference.Ftrl,
+]
+
+
+def test_every_rule_is_worked():
+    rules = {rule for cls in BUILT_IN for rule in cls.rules().values()}
+    assert {optimizer.rule for optimizer, _, _ in CASES.values()} == rules
