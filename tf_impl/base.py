@@ -417,45 +417,60 @@ def _update_table(
     Args:
         grad: dense gradient, or `None` for a gradient that is zero everywhere.
     """
-    size = variables[0].shape.num_elements()
-    large = size is None or size >= COMPILE_FROM_ELEMENTS
-    update = _update_table_compiled if large else _update_table_composed
-    return update(rule, list(variables), tuple(changes), grad, coefficients)
+    shape, dtype = variables[0].shape, variables[0].dtype.base_dtype
+    large = shape.num_elements() >= COMPILE_FROM_ELEMENTS
+    update = _update_handles_compiled if large else _update_handles
+    # Handles: a function that takes variables refuses to serve others after these.
+    handles = [variable.handle for variable in variables]
+    return update(rule, handles, shape, dtype, tuple(changes), grad, coefficients)
 
 
-def _update_table_composed(
+def _update_handles(
     rule: Rule,
-    variables: list[tf.Variable],
+    handles: list[Tensor],
+    shape: tf.TensorShape,
+    dtype: tf.DType,
     changes: tuple[bool, ...],
     grad: Tensor | None,
     coefficients: dict[str, Tensor],
 ) -> Any:
-    values = [tf.convert_to_tensor(variable) for variable in variables]
+    values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
+    for value in values:
+        value.set_shape(shape)
     if grad is None:
-        grad = tf.zeros_like(values[0])
+        grad = tf.zeros(shape, dtype)
     results = _apply_rule(rule, values, grad, coefficients)
     return tf.group(
         *(
-            variable.assign(result, read_value=False)
-            for variable, result, change in zip(
-                variables, results, changes, strict=True
-            )
+            tf.raw_ops.AssignVariableOp(resource=handle, value=result)
+            for handle, result, change in zip(handles, results, changes, strict=True)
             if change
         )
     )
 
 
-@functools.partial(tf.function, jit_compile=True)
-def _update_table_compiled(
+@functools.partial(tf.function, jit_compile=True, autograph=False)
+def _update_handles_compiled(
     rule: Rule,
-    variables: list[tf.Variable],
+    handles: list[Tensor],
+    shape: tf.TensorShape,
+    dtype: tf.DType,
     changes: tuple[bool, ...],
     grad: Tensor | None,
     coefficients: dict[str, Tensor],
 ) -> Tensor:
     # One pass over memory, in place: as fast as a kernel written by hand.
-    _update_table_composed(rule, variables, changes, grad, coefficients)
+    _update_handles(rule, handles, shape, dtype, changes, grad, coefficients)
     return tf.constant(0)  # for others to depend on
+
+
+def root(x: Tensor) -> Tensor:
+    """Return the square root, to divide by.
+
+    TensorFlow's graph optimizer turns a division by a plain `tf.sqrt` into products,
+    which it regroups and so rounds otherwise than eager execution does.
+    """
+    return tf.maximum(tf.sqrt(x), 0.0)
 
 
 def _update_rows(

@@ -6,13 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer, Tensor, epsilon_or_default
+from tf_impl.base import Optimizer, Tensor, epsilon_or_default, root
 
 
 def _adadelta(w, g, n, d, learning_rate, rho, one_minus_rho, epsilon):
     n = rho * n + one_minus_rho * tf.square(g)
-    # Not a division by a root: TensorFlow's graphs turn that into this, eager does not.
-    u = tf.sqrt(d + epsilon) * tf.math.rsqrt(n + epsilon) * g
+    u = tf.sqrt(d + epsilon) / root(n + epsilon) * g
     d = rho * d + one_minus_rho * tf.square(u)
     w = w - learning_rate * u
     return w, n, d
