@@ -104,6 +104,7 @@ class Optimizer:
     name: str | None = None
 
     shared: ClassVar[SharedRule | None] = None
+    constants: ClassVar[dict[str, float]] = {}
     elementwise: ClassVar[bool] = True
     home: ClassVar[str] = ""
     paper: ClassVar[str] = ""
@@ -114,6 +115,7 @@ class Optimizer:
         declared = {
             n for base in cls.__mro__ for n in vars(base).get("__annotations__", ())
         }
+        declared |= set(cls.constants)
         shared = cls.shared
         made = set(shared.results) if shared else set()
         for attribute in vars(cls).values():
@@ -285,6 +287,8 @@ class Optimizer:
             ValueError: a schedule or callable gave a value outside the domain.
         """
         named = {"t": arithmetic.coefficient(iterations + 1, "t")}
+        for name, value in self.constants.items():
+            named[name] = arithmetic.coefficient(value, name)
         for f in fields(self):
             value = getattr(self, f.name)
             domain = f.metadata.get("domain")

@@ -87,7 +87,7 @@ def apply_sparse(
         gathered = {symbol: tensor[touched] for symbol, tensor in tensors.items()}
         new_rows = update({**gathered, "g": gradient.values})
         return {s: _replaced(tensors[s], touched, new_rows[s]) for s in tensors}
-    dense_gradient = zeros_like_rows(gradient.values, np.shape(tensors["w"]))
+    dense_gradient = zeros_like_rows(gradient.values, tensors["w"].shape)
     dense_gradient[touched] = gradient.values
     new = update({**tensors, "g": dense_gradient})
     return {

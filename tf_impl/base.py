@@ -159,7 +159,7 @@ class Optimizer(OptimizerV2):
                         shape=[],
                         dtype=tf.float64,
                         trainable=False,
-                        initializer=value,
+                        initializer=np.float64(value),
                         aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
                     )
         self._hypers_created = True

@@ -44,13 +44,14 @@ class Nadam(Optimizer):
     epsilon: float = hyper(1e-7, "[0, inf)")
     schedule_decay: float = hyper(0.004, "[0, inf)")
 
+    constants: ClassVar = {"warmth": 0.96}
     home: ClassVar[str] = "tf.keras.optimizers.legacy.Nadam"
     paper: ClassVar[str] = "Dozat 2016"
 
     @shared_rule(P=Slot("momentum_cache", start=1.0), makes=("mu", "mu_next"))
-    def shared(P, t, beta_1, schedule_decay):
-        mu = beta_1 * (1 - 0.5 * 0.96 ** (schedule_decay * t))
-        mu_next = beta_1 * (1 - 0.5 * 0.96 ** (schedule_decay * (t + 1)))
+    def shared(P, t, beta_1, schedule_decay, warmth):
+        mu = beta_1 * (1 - 0.5 * warmth ** (schedule_decay * t))
+        mu_next = beta_1 * (1 - 0.5 * warmth ** (schedule_decay * (t + 1)))
         P = P * mu
         return P, mu, mu_next
 

@@ -1,0 +1,395 @@
+"""The check: run an implementation through the scenarios and judge it by a rule."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import platform as machine
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import OPTIMIZERS
+from ..optimizer import Optimizer
+from .convention import Convention, candidates
+from .judge import Failure, Recording, Score, judge
+from .port import Port, Refused, Setting, Snapshot
+from .report import Report, Result
+from .rounding import FLOAT32, FORMATS
+from .scenarios import Program, programs, settled_state
+
+Progress = Callable[[int, int, str], None]
+"""Called with how many runs are done, how many there are, and what runs now."""
+
+DTYPES = tuple(FORMATS)
+STRATEGIES = ("none", "mirrored")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One implementation, with one set of options, in one setting."""
+
+    port: Port
+    optimizer: Optimizer
+    label: str
+    setting: Setting
+    whole: bool
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """The rule's constructor arguments that the implementation takes."""
+        accepted = self.port.accepts()
+        return {
+            f.name: getattr(self.optimizer, f.name)
+            for f in fields(self.optimizer)
+            if f.name in accepted
+            and f.name != "name"
+            and (f.default is not None or getattr(self.optimizer, f.name) is not None)
+            and not (f.name == "decay" and not self.optimizer.decay)
+        }
+
+
+def check(
+    target: Any = None,
+    against: str | type[Optimizer] | Optimizer | None = None,
+    *,
+    names: Sequence[str] = (),
+    hyperparameters: Mapping[str, Any] | None = None,
+    modes: Sequence[str] | None = None,
+    dtypes: Sequence[str] | None = None,
+    devices: Sequence[str] | None = None,
+    strategies: Sequence[str] | None = None,
+    quick: bool = False,
+    strict: bool | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Judge an implementation against a rule, or all of ``tf_impl`` against ``reference``.
+
+    Args:
+        target: an ``OptimizerV2`` subclass, or where one is: ``"package.module:Class"``
+            or ``"path/to/file.py:Class"``. ``None`` judges ``tf_impl``.
+        against: the rule: a name, a class of ``reference``, or an instance.
+        names: without a target, the optimizers to judge; empty means all.
+        hyperparameters: values for both sides, as ``{"epsilon": 1e-3}``.
+        modes: among ``"eager"``, ``"function"``, ``"xla"``; default all.
+        dtypes: among ``"float16"``, ``"bfloat16"``, ``"float32"``, ``"float64"``.
+        devices: among ``"CPU"``, ``"GPU"``; default those that the machine has.
+        strategies: among ``"none"``, ``"mirrored"``.
+        quick: float32, eagerly and in a function, one program.
+        strict: accept the ideal convention alone. Default: for ``tf_impl``.
+        seed: of the scenarios.
+        progress: told of each run.
+
+    Raises:
+        ValueError, TypeError: an argument that names nothing; the message says what is
+            allowed.
+    """
+    _allowed("dtype", dtypes, DTYPES)
+    _allowed("strategy", strategies, STRATEGIES)
+    subjects = list(_subjects(target, against, names, hyperparameters or {}))
+    strict = target is None if strict is None else strict
+    cases = []
+    notes: list[str] = []
+    for port, optimizer, label in subjects:
+        _allowed("mode", modes, port.modes())
+        _allowed("device", devices, ("CPU", "GPU"))
+        for setting, whole in _settings(
+            port, modes, dtypes, devices, strategies, quick
+        ):
+            cases.append(Case(port, optimizer, label, setting, whole))
+    port = subjects[0][0]
+    if "GPU" not in port.devices():
+        if devices and "GPU" in devices:
+            raise ValueError("device GPU was asked for; TensorFlow sees none here")
+        notes.append("GPU: none here")
+    results = []
+    for done, case in enumerate(cases):
+        if progress:
+            setting = case.setting
+            what = f"{case.label} {setting.dtype.name} {setting.mode}"
+            progress(done, len(cases), what)
+        results += _results(case, seed, strict)
+    if progress:
+        progress(len(cases), len(cases), "")
+    versions = {
+        "python": machine.python_version(),
+        "numpy": np.__version__,
+        **port.versions(),
+    }
+    return Report(results, seed, versions, notes)
+
+
+def assert_conforms(target: Any, against: Any, **options: Any) -> Report:
+    """``check``, for a test: what failed is the message of the ``AssertionError``.
+
+    Returns:
+        the report, where the target conforms.
+    """
+    report = check(target, against, **options)
+    if not report.conforms:
+        raise AssertionError("\n" + str(report))
+    return report
+
+
+def _allowed(what: str, given: Sequence[str] | None, allowed: Sequence[str]) -> None:
+    for one in given or ():
+        if one not in allowed:
+            raise ValueError(f"{what} must be one of {', '.join(allowed)}, got {one!r}")
+
+
+def _subjects(
+    target: Any,
+    against: Any,
+    names: Sequence[str],
+    hyperparameters: Mapping[str, Any],
+) -> Iterator[tuple[Port, Optimizer, str]]:
+    from tf_impl.port import OptimizerV2Port
+
+    if target is None:
+        import tf_impl
+
+        if against is not None:
+            raise ValueError("against needs a target to judge")
+        for name in names or OPTIMIZERS:
+            cls = rule_class(name)
+            port = OptimizerV2Port(tf_impl.OPTIMIZERS[cls.__name__])
+            examples = ({},) if hyperparameters else cls.examples
+            for options in examples:
+                given = {**options, **hyperparameters}
+                yield port, _instance(cls, given), _label(cls.__name__, given)
+        return
+    if against is None:
+        raise ValueError(
+            "a target needs a rule to be judged against: one of "
+            f"{', '.join(OPTIMIZERS)}"
+        )
+    port = OptimizerV2Port(load(target))
+    if isinstance(against, Optimizer):
+        optimizer = replace(against, **hyperparameters)
+    else:
+        cls = rule_class(against)
+        optimizer = _instance(cls, hyperparameters)
+    unknown = set(hyperparameters) - port.accepts()
+    if unknown:
+        raise ValueError(
+            f"{port.name} does not take {', '.join(sorted(unknown))}; it takes "
+            f"{', '.join(sorted(port.accepts() - {'self', 'kwargs', 'name'}))}"
+        )
+    yield port, optimizer, _label(port.name, hyperparameters)
+
+
+def rule_class(name: str | type[Optimizer]) -> type[Optimizer]:
+    """The class of ``reference`` called ``name``, in whatever case.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if isinstance(name, type):
+        return name
+    by_name = {known.lower(): cls for known, cls in OPTIMIZERS.items()}
+    if name.lower() not in by_name:
+        raise ValueError(
+            f"no optimizer is called {name!r}; there are {', '.join(OPTIMIZERS)}"
+        )
+    return by_name[name.lower()]
+
+
+def load(target: Any) -> Any:
+    """The class at ``"package.module:Class"`` or ``"path/to/file.py:Class"``.
+
+    Raises:
+        ValueError: the text has not this form, or nothing is there.
+    """
+    if not isinstance(target, str):
+        return target
+    place, colon, name = target.rpartition(":")
+    if not colon or not name:
+        raise ValueError(
+            "a target is package.module:Class or path/to/file.py:Class, "
+            f"got {target!r}"
+        )
+    if place.endswith(".py"):
+        path = Path(place)
+        if not path.is_file():
+            raise ValueError(f"there is no file {place}")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+    else:
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            module = _attribute_path(place, error)
+    if not hasattr(module, name):
+        raise ValueError(f"{place} has no {name}")
+    return getattr(module, name)
+
+
+def _attribute_path(place: str, error: Exception) -> Any:
+    """``a.b.c`` where ``c`` is an attribute of the module ``a.b``, not a module."""
+    parent, dot, last = place.rpartition(".")
+    if not dot:
+        raise ValueError(f"cannot import {place}: {error}") from error
+    try:
+        module = importlib.import_module(parent)
+    except ModuleNotFoundError as inner:
+        module = _attribute_path(parent, inner)
+    if not hasattr(module, last):
+        raise ValueError(f"cannot import {place}: {error}") from error
+    return getattr(module, last)
+
+
+def _instance(cls: type[Optimizer], hyperparameters: Mapping[str, Any]) -> Optimizer:
+    known = [n for n in inspect.signature(cls).parameters if n != "name"]
+    unknown = set(hyperparameters) - set(known)
+    if unknown:
+        raise ValueError(
+            f"{cls.__name__} has no {', '.join(sorted(unknown))}; it has "
+            f"{', '.join(known)}"
+        )
+    return cls(**hyperparameters)
+
+
+def _label(name: str, options: Mapping[str, Any]) -> str:
+    words = [
+        option.replace("_regularization_strength", "").replace("learning_rate", "lr")
+        if value is True
+        else f"{option.replace('learning_rate', 'lr')}={value}"
+        for option, value in options.items()
+        if not option.endswith("_regularization_strength")
+    ]
+    if any(option.startswith("l1_") for option in options):
+        words.insert(0, "regularised")
+    return f"{name}({', '.join(words)})" if words else name
+
+
+def _settings(
+    port: Port,
+    modes: Sequence[str] | None,
+    dtypes: Sequence[str] | None,
+    devices: Sequence[str] | None,
+    strategies: Sequence[str] | None,
+    quick: bool,
+) -> Iterator[tuple[Setting, bool]]:
+    """The settings to run, and whether with all programs or the first alone."""
+    strategies = strategies or (("none",) if quick else STRATEGIES)
+    modes = modes or (["eager", "function"] if quick else port.modes())
+    for dtype in dtypes or (["float32"] if quick else DTYPES):
+        format = FORMATS[dtype]
+        for device in devices or port.devices():
+            for mode in modes:
+                if "none" in strategies:
+                    setting = Setting(format, mode, device)
+                    yield setting, not quick and format is FLOAT32
+        if "mirrored" in strategies and (format is FLOAT32 or len(strategies) == 1):
+            yield Setting(format, "function", "CPU", "mirrored"), False
+
+
+def _results(case: Case, seed: int, strict: bool) -> list[Result]:
+    setting = case.setting
+    runs: list[tuple[Recording, Optimizer, Mapping[str, Any]]] = []
+    notes = []
+    for program in programs(case.optimizer, setting.dtype, seed, quick=not case.whole):
+        optimizer = replace(case.optimizer, **program.hyperparameters)
+        given = {**case.hyperparameters(), **program.hyperparameters}
+        try:
+            recording, seen = _record(case, program, optimizer, given)
+        except Refused as refusal:
+            notes.append(f"program '{program.name}' was refused: {refusal}")
+            continue
+        runs.append((recording, optimizer, seen))
+    platform = case.port.platform(setting)
+
+    def judged(convention: Convention) -> dict[str, Score]:
+        total: dict[str, Score] = {}
+        for recording, optimizer, _ in runs:
+            scores = judge(recording, optimizer, convention, setting, platform)
+            for kind, score in scores.items():
+                total.setdefault(kind, Score()).add(score)
+        return total
+
+    seen = runs[0][2] if runs else {}
+    found: dict[str, tuple[Convention, Score]] = {}
+    first: dict[str, Score] = {}
+    for convention in candidates(case.optimizer, setting.dtype, seen):
+        scores = judged(convention)
+        first = first or scores
+        for kind, score in scores.items():
+            best = found.get(kind)
+            if best is None or _better(score, best[1]):
+                found[kind] = convention, score
+        if strict or all(score.conforms for _, score in found.values()):
+            break
+    if not found:
+        failure = Failure("start", "run", 0, message="; ".join(notes) or "nothing ran")
+        score = Score(failure=failure)
+        found = {"dense": (next(candidates(case.optimizer, setting.dtype, {})), score)}
+    return [
+        Result(
+            optimizer=case.label,
+            gradient=kind,
+            dtype=setting.dtype.name,
+            mode=setting.mode,
+            device=setting.device,
+            strategy=setting.strategy,
+            conforms=score.conforms,
+            worst_ratio=score.worst,
+            ratios=score.ratios,
+            undecidable=score.undecidable,
+            elements=score.elements,
+            convention=convention.sentence,
+            cost=_cost(convention, first.get(kind)),
+            failure=score.failure,
+            notes=tuple(notes),
+        )
+        for kind, (convention, score) in found.items()
+    ]
+
+
+def _better(score: Score, best: Score) -> bool:
+    """Conforming, or at least failing later."""
+    if best.conforms or score.conforms:
+        return score.conforms and not best.conforms
+    assert score.failure and best.failure
+    return score.failure.step > best.failure.step
+
+
+def _cost(convention: Convention, ideal: Score | None) -> str:
+    if convention.sentence == "ideal" or ideal is None:
+        return ""
+    slot, ratio = max(ideal.ratios.items(), key=lambda item: item[1])
+    return f"It costs up to {ratio:.3g} times the ideal bound, in {slot}."
+
+
+def _record(
+    case: Case, program: Program, optimizer: Optimizer, given: Mapping[str, Any]
+) -> tuple[Recording, Mapping[str, Any]]:
+    slots = [slot.name for slot in optimizer.rule.slots.values()]
+    starts = [weight.start for weight in program.weights]
+    session = case.port.start(starts, given, case.setting, slots)
+    seen: Mapping[str, Any] = {}
+    if program.iterations:
+        state = settled_state(optimizer, program, case.setting.dtype)
+        session.write(Snapshot(starts, state))
+    snapshots = [session.read()]
+    crash = None
+    for step in range(program.steps):
+        try:
+            if step == program.resume_before:
+                session.resume()
+            if step in program.learning_rates:
+                session.set_learning_rate(program.learning_rates[step])
+            session.apply(program.gradients(step))
+            snapshots.append(session.read())
+            seen = seen or session.hyperparameter_formats()
+        except Exception as error:
+            crash = step + 1, f"{type(error).__name__}: {error}"
+            break
+    return Recording(program, snapshots, crash), seen

@@ -1,0 +1,166 @@
+"""Where an implementation keeps its hyperparameters and does its arithmetic.
+
+The ideal keeps hyperparameters as real numbers, forms coefficients such as
+``1 - beta_2**t`` in float64, rounds each once, and updates half-precision weights in
+float32. Real libraries do otherwise; that is a convention with a price in accuracy, not
+another rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..gradients import Array
+from ..optimizer import Arithmetic, Optimizer
+from .rounding import FLOAT32, FLOAT64, Bounded, Format, Platform, Rounding
+
+
+@dataclass(frozen=True)
+class Convention:
+    """One way to place the rounding.
+
+    Attributes:
+        sentence: for people.
+        coefficients: the format in which coefficients of the step are formed.
+        tensors: the format of the arithmetic on weights and slots.
+        hyperparameters: formats that single hyperparameters pass through first.
+        one_by_one: duplicates of a row are applied one after another, each rounded
+            into the weight; the same only for rules without slots.
+    """
+
+    sentence: str
+    coefficients: Format
+    tensors: Format
+    hyperparameters: Mapping[str, Format] = field(default_factory=dict)
+    one_by_one: bool = False
+
+
+def ideal(stored: Format) -> Convention:
+    """Real hyperparameters, float64 coefficients, at least float32 arithmetic."""
+    wide = stored if stored.precision >= FLOAT32.precision else FLOAT32
+    return Convention("ideal", FLOAT64, wide)
+
+
+def candidates(
+    optimizer: Optimizer, stored: Format, seen: Mapping[str, Format]
+) -> Iterator[Convention]:
+    """The conventions to try, the most accurate first.
+
+    Args:
+        optimizer: the rule, whose hyperparameters are placed.
+        stored: the format of the weights.
+        seen: formats in which the implementation was seen to keep hyperparameters.
+    """
+    yield ideal(stored)
+    tensors = ideal(stored).tensors
+    names = (*optimizer.hyperparameters(), "decay", *optimizer.constants)
+    single = dict.fromkeys(names, FLOAT32)
+    hidden = {n: f for n, f in single.items() if n not in seen}
+    places: list[tuple[str, Mapping[str, Format]]] = [("", {})]
+    if stored is FLOAT64:
+        constants = {n: f for n, f in hidden.items() if n != "epsilon"}
+        places = [
+            (f"{_names(seen)} kept in float32, ", seen),
+            (f"{_names({**constants, **seen})} kept in float32, ", {**constants, **seen}),
+            ("hyperparameters kept in float32, ", single),
+        ]
+    placed = [
+        Convention(
+            f"{where}coefficients formed in {coefficients.name}"
+            + (f", arithmetic in {arithmetic.name}" if arithmetic is not tensors else ""),
+            coefficients,
+            arithmetic,
+            formats,
+        )
+        for where, formats in places
+        for coefficients, arithmetic in dict.fromkeys(
+            [(FLOAT32, tensors), (FLOAT64, stored), (stored, stored)]
+            if stored is not FLOAT64
+            else [(FLOAT64, FLOAT64)]
+        )
+    ]
+    yield from placed
+    if not optimizer.rule.slots:
+        for convention in (ideal(stored), *placed):
+            yield Convention(
+                f"{convention.sentence}, duplicates applied one by one",
+                convention.coefficients,
+                convention.tensors,
+                convention.hyperparameters,
+                one_by_one=True,
+            )
+
+
+def _names(formats: Mapping[str, Format]) -> str:
+    return ", ".join(formats) or "nothing"
+
+
+class BoundedArithmetic(Arithmetic):
+    """Rules on ``Bounded`` numbers, rounded as a convention says."""
+
+    def __init__(
+        self,
+        convention: Convention,
+        stored: Format,
+        platform: Platform,
+        shared: Format = FLOAT64,
+    ) -> None:
+        self.convention = convention
+        self.wide = np.longdouble if stored is FLOAT64 else np.float64
+        self._tensors = Rounding(convention.tensors, platform)
+        self._coefficients = Rounding(convention.coefficients, platform)
+        self._stored = Rounding(stored, platform)
+        self._shared = Rounding(shared, platform)
+
+    def lift(self, array: Array, *, state: bool = True) -> Bounded:
+        """An array that is known exactly; a state that is not finite is marked."""
+        value = np.asarray(array, dtype=self.wide)
+        overflow: Any = ~np.isfinite(value) if state else False
+        return Bounded(
+            value,
+            np.zeros(value.shape),
+            self._stored,
+            overflow=overflow if np.any(overflow) else False,
+        )
+
+    def tensor(self, array: Array) -> Bounded:
+        x = array if isinstance(array, Bounded) else self.lift(array, state=False)
+        bound = x.bound
+        if self._tensors.format.name in self._tensors.platform.flushes:
+            size = np.abs(x.value)
+            bound = bound + np.where(
+                size < self._tensors.format.smallest_normal, size, 0.0
+            ).astype(np.float64)
+        return Bounded(
+            x.value, bound, self._tensors, branch=x.branch, overflow=x.overflow
+        )
+
+    def coefficient(self, value: Any, name: str) -> Bounded:
+        if isinstance(value, Bounded):
+            return Bounded(
+                value.value, value.bound, self._coefficients, coefficient=True
+            )
+        place = self.convention.hyperparameters.get(name)
+        value = np.asarray(value, dtype=self.wide)
+        if place is not None:
+            value = place.round(value)
+        value = self._coefficients.format.round(value)
+        return Bounded(value, 0.0, self._coefficients, coefficient=True)
+
+    def store(self, result: Bounded, like: Array) -> Bounded:
+        stored = result.rounded_to(self._stored)
+        bound = np.array(np.broadcast_to(stored.bound, stored.shape))
+        return Bounded(
+            np.array(stored.value),
+            bound,
+            self._stored,
+            branch=stored.branch,
+            overflow=stored.overflow,
+        )
+
+    def store_shared(self, result: Bounded) -> Bounded:
+        return result.rounded_to(self._shared)
