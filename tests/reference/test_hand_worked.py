@@ -10,8 +10,8 @@ so g = -4) and row 2 (g = 3). So row 0 is left alone at the second step, row 1 i
 touched at the second step, and row 2 has the history of the third weight above.
 
 The numbers are written as arithmetic, in the order of the equations in the paper that
-the class names. Hyperparameters are powers of two, so that most lines are exact and can
-be followed in the head.
+the class names. Hyperparameters are quarters and halves, so that most lines are exact
+and can be followed in the head; a decay is never a half, which would hide `1 - decay`.
 """
 
 from __future__ import annotations
@@ -126,89 +126,93 @@ def adagrad():
     return opt, dense, sparse
 
 
+# Averages of squared gradients where rho or beta_2 is 3/4.
+V1 = [0.25 * 2**2, 0.25 * 4**2, 0.25 * 1**2]  # 1, 4, 0.25
+V2 = [0.75 * 1 + 0.25 * 3**2, 0.75 * 4, 0.75 * 0.25 + 0.25 * 3**2]  # 3, 3, 2.4375
+
+
 @worked
 def adadelta():
-    opt = reference.Adadelta(0.5, rho=0.5, epsilon=1.0)
-    n1 = [0.5 * 2**2, 0.5 * 4**2, 0.5 * 1**2]  # 2, 8, 0.5
-    u1 = [sqrt(1) / sqrt(3) * 2, -sqrt(1) / sqrt(9) * 4, sqrt(1) / sqrt(1.5) * 1]
-    d1 = [0.5 * 4 / 3, 0.5 * 16 / 9, 0.5 / 1.5]  # 2/3, 8/9, 1/3
+    opt = reference.Adadelta(0.5, rho=0.75, epsilon=1.0)
+    u1 = [sqrt(1) / sqrt(2) * 2, -sqrt(1) / sqrt(5) * 4, sqrt(1) / sqrt(1.25) * 1]
+    d1 = [0.25 * 4 / 2, 0.25 * 16 / 5, 0.25 / 1.25]  # 0.5, 0.8, 0.2
     w1 = [1 - 0.5 * u1[0], -2 - 0.5 * u1[1], 0.5 - 0.5 * u1[2]]
-    n2 = [0.5 * 2 + 0.5 * 9, 0.5 * 8, 0.5 * 0.5 + 0.5 * 9]  # 5.5, 4, 4.75
-    u2 = [
-        -sqrt(2 / 3 + 1) / sqrt(6.5) * 3,
-        0.0,
-        sqrt(1 / 3 + 1) / sqrt(5.75) * 3,
-    ]
+    u2 = [-sqrt(1.5) / sqrt(4) * 3, 0.0, sqrt(1.2) / sqrt(3.4375) * 3]
     d2 = [
-        0.5 * 2 / 3 + 0.5 * (5 / 3) / 6.5 * 9,
-        0.5 * 8 / 9,
-        0.5 * 1 / 3 + 0.5 * (4 / 3) / 5.75 * 9,
+        0.75 * 0.5 + 0.25 * 1.5 / 4 * 9,
+        0.75 * 0.8,
+        0.75 * 0.2 + 0.25 * 1.2 / 3.4375 * 9,
     ]
     w2 = [w1[0] - 0.5 * u2[0], w1[1], w1[2] - 0.5 * u2[2]]
     dense = [
-        (w1, {"accum_grad": n1, "accum_var": d1}),
-        (w2, {"accum_grad": n2, "accum_var": d2}),
+        (w1, {"accum_grad": V1, "accum_var": d1}),
+        (w2, {"accum_grad": V2, "accum_var": d2}),
     ]
     sparse = [
         (
             [w1[0], -2, w1[2]],
-            {"accum_grad": [2, 0, 0.5], "accum_var": [2 / 3, 0, 1 / 3]},
+            {"accum_grad": [1, 0, 0.25], "accum_var": [0.5, 0, 0.2]},
         ),
-        (  # row 0 does not decay; row 1 is as the first step leaves it
-            [w1[0], -2 + 0.5 * 4 / 3, w2[2]],
-            {"accum_grad": [2, 8, 4.75], "accum_var": [2 / 3, 8 / 9, d2[2]]},
+        (  # row 0 does not decay; row 1 is as the first dense step leaves it
+            [w1[0], -2 + 0.5 * 4 / sqrt(5), w2[2]],
+            {"accum_grad": [1, 4, 2.4375], "accum_var": [0.5, 0.8, d2[2]]},
         ),
     ]
     return opt, dense, sparse
-
-
-R1 = [0.5 * 2**2, 0.5 * 4**2, 0.5 * 1**2]  # 2, 8, 0.5: the averages of RMSprop, rho 1/2
-R2 = [0.5 * 2 + 0.5 * 3**2, 0.5 * 8, 0.5 * 0.5 + 0.5 * 3**2]  # 5.5, 4, 4.75
-M1 = [0.5 * 2, 0.5 * -4, 0.5 * 1]  # 1, -2, 0.5: averages of the gradient
-M2 = [0.5 * 1 - 0.5 * 3, 0.5 * -2, 0.5 * 0.5 + 0.5 * 3]  # -1, -1, 1.75
 
 
 @worked
 def rmsprop():
-    opt = reference.RMSprop(0.5, rho=0.5, epsilon=0.25)
-    w1 = [
-        1 - 0.5 * 2 / (sqrt(2) + 0.25),
-        -2 + 0.5 * 4 / (sqrt(8) + 0.25),
-        0.5 - 0.5 * 1 / (sqrt(0.5) + 0.25),
-    ]
-    w2 = [
-        w1[0] + 0.5 * 3 / (sqrt(5.5) + 0.25),
-        w1[1],
-        w1[2] - 0.5 * 3 / (sqrt(4.75) + 0.25),
-    ]
-    dense = [(w1, {"rms": R1}), (w2, {"rms": R2})]
-    sparse = [
-        ([w1[0], -2, w1[2]], {"rms": [2, 0, 0.5]}),
-        # The average of row 0 decays, its weight stays.
-        ([w1[0], w1[1], w2[2]], {"rms": [0.5 * 2, 0.5 * 4**2, 4.75]}),
-    ]
-    return opt, dense, sparse
-
-
-@worked
-def rmsprop_centered():
-    opt = reference.RMSprop(0.5, rho=0.5, epsilon=0.25, centered=True)
-    # Variances: 2 - 1 = 1, 8 - 4 = 4, 0.5 - 0.25 = 0.25.
+    opt = reference.RMSprop(0.5, rho=0.75, epsilon=0.25)
     w1 = [
         1 - 0.5 * 2 / (1 + 0.25),
         -2 + 0.5 * 4 / (2 + 0.25),
         0.5 - 0.5 * 1 / (0.5 + 0.25),
     ]
-    # Variances: 5.5 - 1, 4 - 1, 4.75 - 1.75**2.
     w2 = [
-        w1[0] + 0.5 * 3 / (sqrt(4.5) + 0.25),
+        w1[0] + 0.5 * 3 / (sqrt(3) + 0.25),
         w1[1],
-        w1[2] - 0.5 * 3 / (sqrt(1.6875) + 0.25),
+        w1[2] - 0.5 * 3 / (sqrt(2.4375) + 0.25),
     ]
-    dense = [(w1, {"rms": R1, "mg": M1}), (w2, {"rms": R2, "mg": M2})]
+    dense = [(w1, {"rms": V1}), (w2, {"rms": V2})]
     sparse = [
-        ([w1[0], -2, w1[2]], {"rms": [2, 0, 0.5], "mg": [1, 0, 0.5]}),
-        ([w1[0], w1[1], w2[2]], {"rms": [1, 8, 4.75], "mg": [0.5, -2, 1.75]}),
+        ([w1[0], -2, w1[2]], {"rms": [1, 0, 0.25]}),
+        # The average of row 0 decays, its weight stays.
+        ([w1[0], w1[1], w2[2]], {"rms": [0.75 * 1, 0.25 * 4**2, 2.4375]}),
+    ]
+    return opt, dense, sparse
+
+
+# Averages of the gradient in centered RMSprop; V1 - MG1**2 is 0.75, 3, 0.1875.
+MG1 = [0.25 * 2, 0.25 * -4, 0.25 * 1]  # 0.5, -1, 0.25
+MG2 = [
+    0.75 * 0.5 - 0.25 * 3,
+    0.75 * -1,
+    0.75 * 0.25 + 0.25 * 3,
+]  # -0.375, -0.75, 0.9375
+VARIANCE_2 = [3 - 0.375**2, 3 - 0.75**2, 2.4375 - 0.9375**2]
+
+
+@worked
+def rmsprop_centered():
+    opt = reference.RMSprop(0.5, rho=0.75, epsilon=0.25, centered=True)
+    w1 = [
+        1 - 0.5 * 2 / (sqrt(0.75) + 0.25),
+        -2 + 0.5 * 4 / (sqrt(3) + 0.25),
+        0.5 - 0.5 * 1 / (sqrt(0.1875) + 0.25),
+    ]
+    w2 = [
+        w1[0] + 0.5 * 3 / (sqrt(VARIANCE_2[0]) + 0.25),
+        w1[1],
+        w1[2] - 0.5 * 3 / (sqrt(VARIANCE_2[2]) + 0.25),
+    ]
+    dense = [(w1, {"rms": V1, "mg": MG1}), (w2, {"rms": V2, "mg": MG2})]
+    sparse = [
+        ([w1[0], -2, w1[2]], {"rms": [1, 0, 0.25], "mg": [0.5, 0, 0.25]}),
+        (
+            [w1[0], w1[1], w2[2]],
+            {"rms": [0.75, 4, 2.4375], "mg": [0.75 * 0.5, -1, 0.9375]},
+        ),
     ]
     return opt, dense, sparse
 
@@ -216,24 +220,24 @@ def rmsprop_centered():
 @worked
 def rmsprop_momentum():
     """Epsilon is under the root here, as in Keras."""
-    opt = reference.RMSprop(0.5, rho=0.5, momentum=0.5, epsilon=0.25)
-    a1 = [0.5 * 2 / sqrt(2.25), -0.5 * 4 / sqrt(8.25), 0.5 * 1 / sqrt(0.75)]
-    w1 = [1 - 2 / 3, -2 - a1[1], 0.5 - a1[2]]
+    opt = reference.RMSprop(0.5, rho=0.75, momentum=0.5, epsilon=0.25)
+    a1 = [0.5 * 2 / sqrt(1.25), -0.5 * 4 / sqrt(4.25), 0.5 * 1 / sqrt(0.5)]
+    w1 = [1 - a1[0], -2 - a1[1], 0.5 - a1[2]]
     a2 = [
-        0.5 * (2 / 3) - 0.5 * 3 / sqrt(5.75),
+        0.5 * a1[0] - 0.5 * 3 / sqrt(3.25),
         0.5 * a1[1],
-        0.5 * a1[2] + 0.5 * 3 / sqrt(5),
+        0.5 * a1[2] + 0.5 * 3 / sqrt(2.6875),
     ]
     w2 = [w1[0] - a2[0], w1[1] - a2[1], w1[2] - a2[2]]
-    dense = [(w1, {"rms": R1, "momentum": a1}), (w2, {"rms": R2, "momentum": a2})]
+    dense = [(w1, {"rms": V1, "momentum": a1}), (w2, {"rms": V2, "momentum": a2})]
     sparse = [
         (
             [w1[0], -2, w1[2]],
-            {"rms": [2, 0, 0.5], "momentum": [2 / 3, 0, a1[2]]},
+            {"rms": [1, 0, 0.25], "momentum": [a1[0], 0, a1[2]]},
         ),
         (
             [w1[0], w1[1], w2[2]],
-            {"rms": [2, 8, 4.75], "momentum": [2 / 3, a1[1], a2[2]]},
+            {"rms": [1, 4, 2.4375], "momentum": [a1[0], a1[1], a2[2]]},
         ),
     ]
     return opt, dense, sparse
@@ -241,67 +245,71 @@ def rmsprop_momentum():
 
 @worked
 def rmsprop_momentum_centered():
-    opt = reference.RMSprop(0.5, rho=0.5, momentum=0.5, epsilon=0.25, centered=True)
-    a1 = [0.5 * 2 / sqrt(1.25), -0.5 * 4 / sqrt(4.25), 0.5 * 1 / sqrt(0.5)]
-    w1 = [1 - a1[0], -2 - a1[1], 0.5 - a1[2]]
+    opt = reference.RMSprop(0.5, rho=0.75, momentum=0.5, epsilon=0.25, centered=True)
+    a1 = [0.5 * 2 / sqrt(1), -0.5 * 4 / sqrt(3.25), 0.5 * 1 / sqrt(0.4375)]
+    w1 = [1 - 1, -2 - a1[1], 0.5 - a1[2]]
     a2 = [
-        0.5 * a1[0] - 0.5 * 3 / sqrt(4.75),
+        0.5 * 1 - 0.5 * 3 / sqrt(VARIANCE_2[0] + 0.25),
         0.5 * a1[1],
-        0.5 * a1[2] + 0.5 * 3 / sqrt(1.9375),
+        0.5 * a1[2] + 0.5 * 3 / sqrt(VARIANCE_2[2] + 0.25),
     ]
     w2 = [w1[0] - a2[0], w1[1] - a2[1], w1[2] - a2[2]]
     dense = [
-        (w1, {"rms": R1, "momentum": a1, "mg": M1}),
-        (w2, {"rms": R2, "momentum": a2, "mg": M2}),
+        (w1, {"rms": V1, "momentum": a1, "mg": MG1}),
+        (w2, {"rms": V2, "momentum": a2, "mg": MG2}),
     ]
     sparse = [
         (
             [w1[0], -2, w1[2]],
             {
-                "rms": [2, 0, 0.5],
-                "momentum": [a1[0], 0, a1[2]],
-                "mg": [1, 0, 0.5],
+                "rms": [1, 0, 0.25],
+                "momentum": [1, 0, a1[2]],
+                "mg": [0.5, 0, 0.25],
             },
         ),
         (
             [w1[0], w1[1], w2[2]],
             {
-                "rms": [2, 8, 4.75],
-                "momentum": [a1[0], a1[1], a2[2]],
-                "mg": [1, -2, 1.75],
+                "rms": [1, 4, 2.4375],
+                "momentum": [1, a1[1], a2[2]],
+                "mg": [0.5, -1, 0.9375],
             },
         ),
     ]
     return opt, dense, sparse
 
 
-# Second moments of Adam, AMSGrad and Nadam with beta_2 = 3/4.
-V1 = [0.25 * 2**2, 0.25 * 4**2, 0.25 * 1**2]  # 1, 4, 0.25
-V2 = [0.75 * 1 + 0.25 * 3**2, 0.75 * 4, 0.75 * 0.25 + 0.25 * 3**2]  # 3, 3, 2.4375
-STEP_1 = 0.5 * sqrt(1 - 0.75) / (1 - 0.5)  # 0.5
-STEP_2 = 0.5 * sqrt(1 - 0.75**2) / (1 - 0.5**2)
-ADAM_1 = [1 - 0.5 * 1 / 1.25, -2 + 0.5 * 2 / 2.25, 0.5 - 0.5 * 0.5 / 0.75]
+# First moments of Adam, AMSGrad, Adamax and Nadam with beta_1 = 1/4.
+M1 = [0.75 * 2, 0.75 * -4, 0.75 * 1]  # 1.5, -3, 0.75
+M2 = [0.25 * 1.5 - 0.75 * 3, 0.25 * -3, 0.25 * 0.75 + 0.75 * 3]  # -1.875, -0.75, 2.4375
+STEP_1 = 0.5 * sqrt(1 - 0.75) / (1 - 0.25)  # 1/3
+STEP_2 = 0.5 * sqrt(1 - 0.75**2) / (1 - 0.25**2)
+ADAM_1 = [
+    1 - STEP_1 * 1.5 / (1 + 0.25),
+    -2 + STEP_1 * 3 / (2 + 0.25),
+    0.5 - STEP_1 * 0.75 / (0.5 + 0.25),
+]
 
 
 @worked
 def adam():
-    opt = reference.Adam(0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25)
+    opt = reference.Adam(0.5, beta_1=0.25, beta_2=0.75, epsilon=0.25)
     w1 = ADAM_1
     w2 = [
-        w1[0] + STEP_2 * 1 / (sqrt(3) + 0.25),
-        w1[1] + STEP_2 * 1 / (sqrt(3) + 0.25),
-        w1[2] - STEP_2 * 1.75 / (sqrt(2.4375) + 0.25),
+        w1[0] + STEP_2 * 1.875 / (sqrt(3) + 0.25),
+        w1[1] + STEP_2 * 0.75 / (sqrt(3) + 0.25),
+        w1[2] - STEP_2 * 2.4375 / (sqrt(2.4375) + 0.25),
     ]
     dense = [(w1, {"m": M1, "v": V1}), (w2, {"m": M2, "v": V2})]
     sparse = [
-        ([w1[0], -2, w1[2]], {"m": [1, 0, 0.5], "v": [1, 0, 0.25]}),
+        ([w1[0], -2, w1[2]], {"m": [1.5, 0, 0.75], "v": [1, 0, 0.25]}),
         (  # row 0 decays and moves; row 1 has t = 2
             [
-                w1[0] - STEP_2 * 0.5 / (sqrt(0.75) + 0.25),
-                -2 + STEP_2 * 2 / (2 + 0.25),
+                w1[0] - STEP_2 * 0.375 / (sqrt(0.75) + 0.25),
+                -2 + STEP_2 * 3 / (2 + 0.25),
                 w2[2],
             ],
-            {"m": [0.5 * 1, 0.5 * -4, 1.75], "v": [0.75 * 1, 0.25 * 16, 2.4375]},
+            {"m": [0.25 * 1.5, -3, 2.4375], "v": [0.75 * 1, 0.25 * 16, 2.4375]},
         ),
     ]
     return opt, dense, sparse
@@ -309,29 +317,25 @@ def adam():
 
 @worked
 def adam_touched_rows():
-    """LazyAdam: row 0 stays as the first step left it."""
-    _, dense, [first, second] = adam()
+    """LazyAdam: row 0 stays as the first step left it, the others are as in Adam."""
     opt = reference.Adam(
-        0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25, sparse="touched_rows"
+        0.5, beta_1=0.25, beta_2=0.75, epsilon=0.25, sparse="touched_rows"
     )
-    row_0 = (ADAM_1[0], 1, 1)
-    w, m, v = second[0], second[1]["m"], second[1]["v"]
-    lazily = (
-        [row_0[0], w[1], w[2]],
-        {"m": [row_0[1], m[1], m[2]], "v": [row_0[2], v[1], v[2]]},
-    )
-    return opt, dense, [first, lazily]
+    _, dense, [first, (w, slots)] = adam()
+    m, v = slots["m"], slots["v"]
+    second = ([ADAM_1[0], *w[1:]], {"m": [1.5, *m[1:]], "v": [1, *v[1:]]})
+    return opt, dense, [first, second]
 
 
 @worked
 def amsgrad():
-    opt = reference.Adam(0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25, amsgrad=True)
+    opt = reference.Adam(0.5, beta_1=0.25, beta_2=0.75, epsilon=0.25, amsgrad=True)
     w1 = ADAM_1
     vhat2 = [3, 4, 2.4375]  # the larger of V1 and V2
     w2 = [
-        w1[0] + STEP_2 * 1 / (sqrt(3) + 0.25),
-        w1[1] + STEP_2 * 1 / (2 + 0.25),
-        w1[2] - STEP_2 * 1.75 / (sqrt(2.4375) + 0.25),
+        w1[0] + STEP_2 * 1.875 / (sqrt(3) + 0.25),
+        w1[1] + STEP_2 * 0.75 / (2 + 0.25),
+        w1[2] - STEP_2 * 2.4375 / (sqrt(2.4375) + 0.25),
     ]
     dense = [
         (w1, {"m": M1, "v": V1, "vhat": V1}),
@@ -340,15 +344,19 @@ def amsgrad():
     sparse = [
         (
             [w1[0], -2, w1[2]],
-            {"m": [1, 0, 0.5], "v": [1, 0, 0.25], "vhat": [1, 0, 0.25]},
+            {"m": [1.5, 0, 0.75], "v": [1, 0, 0.25], "vhat": [1, 0, 0.25]},
         ),
         (
             [
-                w1[0] - STEP_2 * 0.5 / (1 + 0.25),
-                -2 + STEP_2 * 2 / (2 + 0.25),
+                w1[0] - STEP_2 * 0.375 / (1 + 0.25),
+                -2 + STEP_2 * 3 / (2 + 0.25),
                 w2[2],
             ],
-            {"m": [0.5, -2, 1.75], "v": [0.75, 4, 2.4375], "vhat": [1, 4, 2.4375]},
+            {
+                "m": [0.375, -3, 2.4375],
+                "v": [0.75, 4, 2.4375],
+                "vhat": [1, 4, 2.4375],
+            },
         ),
     ]
     return opt, dense, sparse
@@ -356,25 +364,26 @@ def amsgrad():
 
 @worked
 def adamax():
-    opt = reference.Adamax(0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25)
+    opt = reference.Adamax(0.5, beta_1=0.25, beta_2=0.75, epsilon=0.25)
     u1 = [2, 4, 1]
-    w1 = [  # learning_rate / (1 - beta_1) = 1
-        1 - 1 / (2 + 0.25),
-        -2 + 2 / (4 + 0.25),
-        0.5 - 0.5 / (1 + 0.25),
+    step_1, step_2 = 0.5 / (1 - 0.25), 0.5 / (1 - 0.25**2)
+    w1 = [
+        1 - step_1 * 1.5 / (2 + 0.25),
+        -2 + step_1 * 3 / (4 + 0.25),
+        0.5 - step_1 * 0.75 / (1 + 0.25),
     ]
     u2 = [3, 0.75 * 4, 3]  # the larger of 0.75 * u1 = 1.5, 3, 0.75 and |g| = 3, 0, 3
-    w2 = [  # learning_rate / (1 - beta_1**2) = 0.5 / 0.75
-        w1[0] + 0.5 / 0.75 * 1 / 3.25,
-        w1[1] + 0.5 / 0.75 * 1 / 3.25,
-        w1[2] - 0.5 / 0.75 * 1.75 / 3.25,
+    w2 = [
+        w1[0] + step_2 * 1.875 / (3 + 0.25),
+        w1[1] + step_2 * 0.75 / (3 + 0.25),
+        w1[2] - step_2 * 2.4375 / (3 + 0.25),
     ]
     dense = [(w1, {"m": M1, "v": u1}), (w2, {"m": M2, "v": u2})]
     sparse = [
-        ([w1[0], -2, w1[2]], {"m": [1, 0, 0.5], "v": [2, 0, 1]}),
+        ([w1[0], -2, w1[2]], {"m": [1.5, 0, 0.75], "v": [2, 0, 1]}),
         (
-            [w1[0], -2 + 0.5 / 0.75 * 2 / 4.25, w2[2]],
-            {"m": [1, -2, 1.75], "v": [2, 4, 3]},
+            [w1[0], -2 + step_2 * 3 / (4 + 0.25), w2[2]],
+            {"m": [1.5, -3, 2.4375], "v": [2, 4, 3]},
         ),
     ]
     return opt, dense, sparse
@@ -383,22 +392,22 @@ def adamax():
 @worked
 def nadam():
     opt = reference.Nadam(
-        0.5, beta_1=0.5, beta_2=0.75, epsilon=0.25, schedule_decay=2.0
+        0.5, beta_1=0.25, beta_2=0.75, epsilon=0.25, schedule_decay=2.0
     )
-    mu_1 = 0.5 * (1 - 0.5 * 0.96**2)
-    mu_2 = 0.5 * (1 - 0.5 * 0.96**4)
-    mu_3 = 0.5 * (1 - 0.5 * 0.96**6)
+    mu_1 = 0.25 * (1 - 0.5 * 0.96**2)
+    mu_2 = 0.25 * (1 - 0.5 * 0.96**4)
+    mu_3 = 0.25 * (1 - 0.5 * 0.96**6)
     of_g1, of_m1 = (1 - mu_1) / (1 - mu_1), mu_2 / (1 - mu_1 * mu_2)
     of_g2, of_m2 = (1 - mu_2) / (1 - mu_1 * mu_2), mu_3 / (1 - mu_1 * mu_2 * mu_3)
     w1 = [  # roots of V1 / (1 - 0.75): 2, 4, 1
-        1 - 0.5 * (of_g1 * 2 + of_m1 * 1) / (2 + 0.25),
-        -2 + 0.5 * (of_g1 * 4 + of_m1 * 2) / (4 + 0.25),
-        0.5 - 0.5 * (of_g1 * 1 + of_m1 * 0.5) / (1 + 0.25),
+        1 - 0.5 * (of_g1 * 2 + of_m1 * 1.5) / (2 + 0.25),
+        -2 + 0.5 * (of_g1 * 4 + of_m1 * 3) / (4 + 0.25),
+        0.5 - 0.5 * (of_g1 * 1 + of_m1 * 0.75) / (1 + 0.25),
     ]
     w2 = [  # 1 - 0.75**2 = 0.4375
-        w1[0] + 0.5 * (of_g2 * 3 + of_m2 * 1) / (sqrt(3 / 0.4375) + 0.25),
-        w1[1] + 0.5 * (of_m2 * 1) / (sqrt(3 / 0.4375) + 0.25),
-        w1[2] - 0.5 * (of_g2 * 3 + of_m2 * 1.75) / (sqrt(2.4375 / 0.4375) + 0.25),
+        w1[0] + 0.5 * (of_g2 * 3 + of_m2 * 1.875) / (sqrt(3 / 0.4375) + 0.25),
+        w1[1] + 0.5 * (of_m2 * 0.75) / (sqrt(3 / 0.4375) + 0.25),
+        w1[2] - 0.5 * (of_g2 * 3 + of_m2 * 2.4375) / (sqrt(2.4375 / 0.4375) + 0.25),
     ]
     dense = [
         (w1, {"m": M1, "v": V1, "momentum_cache": mu_1}),
@@ -407,16 +416,16 @@ def nadam():
     sparse = [
         (
             [w1[0], -2, w1[2]],
-            {"m": [1, 0, 0.5], "v": [1, 0, 0.25], "momentum_cache": mu_1},
+            {"m": [1.5, 0, 0.75], "v": [1, 0, 0.25], "momentum_cache": mu_1},
         ),
         (  # the moments of row 0 decay, its weight stays
             [
                 w1[0],
-                -2 + 0.5 * (of_g2 * 4 + of_m2 * 2) / (sqrt(4 / 0.4375) + 0.25),
+                -2 + 0.5 * (of_g2 * 4 + of_m2 * 3) / (sqrt(4 / 0.4375) + 0.25),
                 w2[2],
             ],
             {
-                "m": [0.5, -2, 1.75],
+                "m": [0.375, -3, 2.4375],
                 "v": [0.75, 4, 2.4375],
                 "momentum_cache": mu_1 * mu_2,
             },
