@@ -163,6 +163,10 @@ class OptimizerV2Session:
         self.optimizer.iterations.assign(snapshot.state.iterations)
 
     def apply(self, gradients: Sequence[np.ndarray | IndexedSlices | None]) -> None:
+        with _silent():
+            self._apply(gradients)
+
+    def _apply(self, gradients: Sequence[np.ndarray | IndexedSlices | None]) -> None:
         if self.strategy:
             shares = [[_share(g, r, 2) for g in gradients] for r in range(2)]
             flat = [[self._tensors(g) for g in share] for share in shares]
@@ -252,6 +256,18 @@ class OptimizerV2Session:
 
     def _shared_variable(self, name: str) -> Any:
         return next(v for v in self.optimizer.weights if name in v.name)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Without Keras' warning about the gradients that are left out on purpose."""
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _exact(variable: Any) -> np.ndarray:

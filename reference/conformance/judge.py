@@ -167,7 +167,7 @@ class _Judge:
             convention,
             setting.dtype,
             platform,
-            recording.snapshots[0].shared_format,
+            recording.snapshots[-1].shared_format,
         )
         self.kinds = {weight.kind: Score() for weight in self.program.weights}
 

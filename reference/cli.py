@@ -1,0 +1,256 @@
+"""``optimizer-oracle``: list, explain, check."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from . import OPTIMIZERS, __version__
+from .optimizer import Optimizer
+
+CONFORMS, DIFFERS, MISUSE = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status.
+
+    0: done, and all conform; 1: something does not conform; 2: misuse.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        return options.run(options)
+    except ValueError as error:
+        print(f"optimizer-oracle: {error}", file=sys.stderr)
+        return MISUSE
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CONFORMS
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="optimizer-oracle",
+        description="Does this optimizer do what its equations say?",
+        epilog="example: optimizer-oracle check Adam --quick",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Any, summary: str, example: str) -> Any:
+        added = commands.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"example: optimizer-oracle {example}",
+        )
+        added.set_defaults(run=run)
+        return added
+
+    listing = command("list", _list, "list the optimizers that are specified", "list")
+    listing.add_argument("--json", action="store_true", help="as JSON")
+
+    explaining = command(
+        "explain",
+        _explain,
+        "show a rule, its documentation, and one step with every named value",
+        "explain Adam --set amsgrad=true",
+    )
+    explaining.add_argument("name", metavar="NAME")
+    _add_set(explaining)
+
+    checking = command(
+        "check",
+        _check,
+        "judge an implementation step for step against the rule",
+        "check my_package.optimizers:MyAdam --against Adam --set epsilon=1e-3",
+    )
+    checking.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help="optimizers of tf_impl (default: all); with --against one "
+        "package.module:Class or path/to/file.py:Class",
+    )
+    checking.add_argument("--against", metavar="NAME", help="the rule for the target")
+    _add_set(checking)
+    checking.add_argument(
+        "--mode", action="append", choices=["eager", "function", "xla"]
+    )
+    checking.add_argument(
+        "--dtype",
+        action="append",
+        choices=["float16", "bfloat16", "float32", "float64"],
+    )
+    checking.add_argument("--device", action="append", choices=["CPU", "GPU"])
+    checking.add_argument(
+        "--strategy",
+        action="append",
+        choices=["none", "mirrored"],
+        help="mirrored: two logical CPUs",
+    )
+    checking.add_argument(
+        "--quick", action="store_true", help="float32, eager and function, one program"
+    )
+    checking.add_argument(
+        "--strict",
+        action="store_true",
+        help="accept only coefficients formed in float64 from real hyperparameters",
+    )
+    checking.add_argument("--seed", type=int, default=0, help="of the inputs; default 0")
+    checking.add_argument("--json", metavar="FILE", help="write the report; - is stdout")
+    return parser
+
+
+def _add_set(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a hyperparameter or option, as epsilon=1e-3 or amsgrad=true",
+    )
+
+
+def _settings(pairs: Sequence[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise ValueError(f"--set takes NAME=VALUE, got {pair!r}")
+        words = {"true": True, "false": False, "none": None}
+        if text.lower() in words:
+            settings[name] = words[text.lower()]
+            continue
+        try:
+            settings[name] = float(text)
+        except ValueError:
+            settings[name] = text
+    return settings
+
+
+def _list(options: argparse.Namespace) -> int:
+    rows = [_described(name, cls) for name, cls in OPTIMIZERS.items()]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return CONFORMS
+    columns = ("name", "paper", "slots", "sparse", "home")
+    cells = [dict(zip(columns, columns, strict=True)), *map(_joined, rows)]
+    widths = {c: max(len(row[c]) for row in cells) for c in columns}
+    for row in cells:
+        print("  ".join(row[c].ljust(widths[c]) for c in columns).rstrip())
+    return CONFORMS
+
+
+def _described(name: str, cls: type[Optimizer]) -> dict[str, Any]:
+    examples = [cls(**options) for options in cls.examples]
+    slots = dict.fromkeys(slot for example in examples for slot in example.slots)
+    shared = [s.name for s in cls.shared.slots.values()] if cls.shared else []
+    policies = dict.fromkeys(str(example.policy) for example in examples)
+    return {
+        "name": name,
+        "paper": cls.paper,
+        "slots": [*slots, *shared],
+        "sparse": list(policies),
+        "home": cls.home,
+    }
+
+
+def _joined(row: dict[str, Any]) -> dict[str, str]:
+    return {
+        **row,
+        "slots": ", ".join(row["slots"]) or "-",
+        "sparse": " | ".join(row["sparse"]),
+    }
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from .conformance.check import _instance, rule_class
+    from .conformance.explain import explain
+
+    print(explain(_instance(rule_class(options.name), _settings(options.set))))
+    return CONFORMS
+
+
+def _check(options: argparse.Namespace) -> int:
+    if options.against is None:
+        if any(":" in target for target in options.targets):
+            raise ValueError(
+                "a target needs --against NAME, the rule to judge it by: one of "
+                f"{', '.join(OPTIMIZERS)}"
+            )
+    elif len(options.targets) != 1:
+        raise ValueError(
+            f"--against takes one target, got {len(options.targets)}: "
+            "package.module:Class or path/to/file.py:Class"
+        )
+    if options.json and options.json != "-":
+        folder = os.path.dirname(os.path.abspath(options.json))
+        if not os.path.isdir(folder):
+            raise ValueError(f"cannot write {options.json}: there is no folder {folder}")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.path.insert(0, os.getcwd())
+    try:
+        from .conformance.check import check
+        from tf_impl.port import two_logical_cpus
+    except ImportError as error:
+        raise ValueError(
+            f"the check needs TensorFlow and tf-keras ({error}); "
+            "install optimizer-oracle[tf]"
+        ) from error
+
+    if not options.quick and options.strategy != ["none"]:
+        two_logical_cpus()
+    report = check(
+        options.targets[0] if options.against else None,
+        options.against,
+        names=() if options.against else options.targets,
+        hyperparameters=_settings(options.set),
+        modes=options.mode,
+        dtypes=options.dtype,
+        devices=options.device,
+        strategies=options.strategy,
+        quick=options.quick,
+        strict=True if options.strict else None,
+        seed=options.seed,
+        progress=_Bar(sys.stderr),
+    )
+    if options.json == "-":
+        print(report.to_json())
+    else:
+        print(report)
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                file.write(report.to_json() + "\n")
+    return CONFORMS if report.conforms else DIFFERS
+
+
+class _Bar:
+    """Progress on a terminal: one line, redrawn; elsewhere a line every ten seconds."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.start = self.last = time.monotonic()
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        now = time.monotonic()
+        line = f"{done}/{total} {now - self.start:.0f} s {what}"
+        if self.stream.isatty():
+            width = 30
+            filled = width * done // max(total, 1)
+            end = "\n" if done == total else ""
+            bar = "#" * filled + "." * (width - filled)
+            self.stream.write(f"\r\033[K[{bar}] {line}{end}")
+        elif now - self.last >= 10 or done == total:
+            self.last = now
+            self.stream.write(line + "\n")
+        self.stream.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

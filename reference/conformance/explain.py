@@ -1,0 +1,98 @@
+"""One step of a rule, by hand: every named quantity with its value."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..optimizer import Arithmetic, Optimizer
+from ..rule import Rule, SharedRule
+
+WEIGHTS = np.array([1.0, -2.0, 0.5])
+GRADIENTS = np.array([0.5, -0.25, 0.0])
+
+
+def explain(optimizer: Optimizer) -> str:
+    """The rule's source, its docstring, and its first step on three numbers.
+
+    The values come from watching the very function that the oracle runs.
+    """
+    cls = type(optimizer)
+    rule = optimizer.rule
+    slots = ", ".join(f"{s} = {slot.name}" for s, slot in rule.slots.items())
+    text = [
+        cls.__name__,
+        f"from {cls.home}; {cls.paper}",
+        f"slots: {slots or 'none'}; a sparse gradient changes: {optimizer.policy}",
+        "",
+        _dedented(cls.__doc__ or ""),
+        "",
+    ]
+    state = optimizer.init(WEIGHTS)
+    named = optimizer.coefficients(0, Arithmetic())
+    given: dict[str, Any] = {**named, "w": WEIGHTS, "g": GRADIENTS}
+    if optimizer.shared:
+        for symbol, slot in optimizer.shared.slots.items():
+            given[symbol] = state.shared[slot.name]
+        text += [*_section(optimizer.shared, given, "once a step"), ""]
+        given |= optimizer.shared(**given)
+    given |= {s: state.slots[0][slot.name] for s, slot in rule.slots.items()}
+    text += _section(rule, given, "for each weight")
+    return "\n".join(text)
+
+
+def _section(rule: Rule | SharedRule, given: dict[str, Any], when: str) -> list[str]:
+    steps = trace(rule.function, {n: given[n] for n in rule.parameters})
+    inputs = [(n, given[n]) for n in rule.parameters]
+    width = max(len(name) for name, _ in [*inputs, *steps])
+    return [
+        f"The rule, {when}:",
+        "",
+        rule.source.rstrip(),
+        "",
+        "Its first step:",
+        *(f"  {name:<{width}}  {_shown(value)}" for name, value in inputs),
+        "  " + "-" * (width + 8),
+        *(f"  {name:<{width}}  {_shown(value)}" for name, value in steps),
+    ]
+
+
+def trace(
+    function: Callable[..., Any], arguments: dict[str, Any]
+) -> list[tuple[str, Any]]:
+    """Every assignment that ``function`` makes, in order, as ``(name, value)``."""
+    assigned: list[tuple[str, Any]] = []
+    seen = dict(arguments)
+
+    def watch(frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code is not function.__code__:
+            return None
+        for name, value in frame.f_locals.items():
+            if seen.get(name) is not value:
+                seen[name] = value
+                assigned.append((name, value))
+        return watch
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        with np.errstate(all="ignore"):
+            function(**arguments)
+    finally:
+        sys.settrace(before)
+    return assigned
+
+
+def _shown(value: Any) -> str:
+    if np.ndim(value) == 0:
+        return f"{float(value):.10g}"
+    return "  ".join(f"{float(x):.10g}".rjust(16) for x in np.ravel(value))
+
+
+def _dedented(doc: str) -> str:
+    import inspect
+
+    return inspect.cleandoc(doc)
