@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
 
 
 def _find_keras() -> Any:
@@ -517,14 +518,28 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
         indices: row numbers, shape `(n,)`, int32 or int64.
 
     Returns:
-        Sums in float32, or float64 for float64 values, and indices in the order of
-        their first occurrence.
+        Sums in float32, or float64 for float64 values, and indices, in some order.
     """
-    unique, position = tf.unique(indices)
-    summed = tf.math.unsorted_segment_sum(
-        tf.cast(values, compute_dtype(values.dtype)), position, tf.size(unique)
+    values = tf.cast(values, compute_dtype(values.dtype))
+    if not _compiling():
+        unique, position = tf.unique(indices)
+        return tf.math.unsorted_segment_sum(values, position, tf.size(unique)), unique
+    # XLA wants shapes that do not depend on the indices, and drops rows that do not
+    # exist: there, all results have `n` rows, the last ones zero with the largest index.
+    order = tf.argsort(indices)
+    indices = tf.gather(indices, order)
+    is_new = tf.cast(indices[1:] != indices[:-1], tf.int32)
+    position = tf.concat([tf.zeros_like(indices[:1], tf.int32), tf.cumsum(is_new)], 0)
+    count = tf.size(indices)
+    return (
+        tf.math.unsorted_segment_sum(tf.gather(values, order), position, count),
+        tf.math.unsorted_segment_min(indices, position, count),
     )
-    return summed, unique
+
+
+def _compiling() -> bool:
+    """Return whether XLA is to compile what is being traced."""
+    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
 
 
 def _deduplicated(
