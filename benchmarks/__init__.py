@@ -1,0 +1,1 @@
+"""Speed and memory against named rivals: `python -m benchmarks --help`."""
