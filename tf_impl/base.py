@@ -258,6 +258,7 @@ class Optimizer(OptimizerV2):
 
     # The update of all variables.
 
+    @tf.autograph.experimental.do_not_convert
     def _distributed_apply(
         self,
         distribution: tf.distribute.Strategy,
@@ -383,7 +384,7 @@ class Optimizer(OptimizerV2):
         return config
 
 
-# The rule, on tensors.
+# The rule, on variables.
 
 
 def _apply_rule(
@@ -418,60 +419,11 @@ def _update_table(
     Args:
         grad: dense gradient, or `None` for a gradient that is zero everywhere.
     """
-    shape, dtype = variables[0].shape, variables[0].dtype.base_dtype
-    large = shape.num_elements() >= COMPILE_FROM_ELEMENTS
-    update = _update_handles_compiled if large else _update_handles
-    # Handles: a function that takes variables refuses to serve others after these.
+    large = variables[0].shape.num_elements() >= COMPILE_FROM_ELEMENTS
+    run = _table_compiled if large and not _compiling() else _as_one_operation(_table)
+    dtype = variables[0].dtype.base_dtype
     handles = [variable.handle for variable in variables]
-    return update(rule, handles, shape, dtype, tuple(changes), grad, coefficients)
-
-
-def _update_handles(
-    rule: Rule,
-    handles: list[Tensor],
-    shape: tf.TensorShape,
-    dtype: tf.DType,
-    changes: tuple[bool, ...],
-    grad: Tensor | None,
-    coefficients: dict[str, Tensor],
-) -> Any:
-    values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
-    for value in values:
-        value.set_shape(shape)
-    if grad is None:
-        grad = tf.zeros(shape, dtype)
-    results = _apply_rule(rule, values, grad, coefficients)
-    return tf.group(
-        *(
-            tf.raw_ops.AssignVariableOp(resource=handle, value=result)
-            for handle, result, change in zip(handles, results, changes, strict=True)
-            if change
-        )
-    )
-
-
-@functools.partial(tf.function, jit_compile=True, autograph=False)
-def _update_handles_compiled(
-    rule: Rule,
-    handles: list[Tensor],
-    shape: tf.TensorShape,
-    dtype: tf.DType,
-    changes: tuple[bool, ...],
-    grad: Tensor | None,
-    coefficients: dict[str, Tensor],
-) -> Tensor:
-    # One pass over memory, in place: as fast as a kernel written by hand.
-    _update_handles(rule, handles, shape, dtype, changes, grad, coefficients)
-    return tf.constant(0)  # for others to depend on
-
-
-def root(x: Tensor) -> Tensor:
-    """Return the square root, to divide by.
-
-    TensorFlow's graph optimizer turns a division by a plain `tf.sqrt` into products,
-    which it regroups and so rounds otherwise than eager execution does.
-    """
-    return tf.maximum(tf.sqrt(x), 0.0)
+    return run((rule, dtype, tuple(changes)), handles, [grad], coefficients)
 
 
 def _update_rows(
@@ -488,23 +440,135 @@ def _update_rows(
     on these rows alone. Then all other rows see a zero gradient, in the variables that
     `every_row` selects; then the new rows are written.
     """
-    old = [tf.gather(variable, indices) for variable in variables]
-    new = _apply_rule(rule, old, grad, coefficients)
-    with tf.control_dependencies(new):
-        others = (
-            [_update_table(rule, variables, every_row, None, coefficients)]
-            if any(every_row)
-            else []
-        )
+    dtype = variables[0].dtype.base_dtype
+    handles = [variable.handle for variable in variables]
+    rows = _as_one_operation(_rows)(
+        (rule, dtype), handles, [grad, indices], coefficients
+    )
+    others = []
+    if any(every_row):
+        with tf.control_dependencies(rows):
+            others.append(_update_table(rule, variables, every_row, None, coefficients))
     with tf.control_dependencies([] if tf.executing_eagerly() else others):
         return tf.group(
             *(
                 tf.raw_ops.ResourceScatterUpdate(
-                    resource=variable.handle, indices=indices, updates=rows
+                    resource=handle, indices=indices, updates=row
                 )
-                for variable, rows in zip(variables, new, strict=True)
+                for handle, row in zip(handles, rows, strict=True)
             )
         )
+
+
+# What follows works on handles, not variables: a function that was traced with
+# variables refuses to serve others once those are gone.
+Body = Callable[[tuple[Any, ...], list[Tensor], list[Any], dict[str, Tensor]], Any]
+
+
+def _table(
+    static: tuple[Rule, tf.DType, tuple[bool, ...]],
+    handles: list[Tensor],
+    gradient: list[Tensor | None],
+    coefficients: dict[str, Tensor],
+) -> Any:
+    rule, dtype, changes = static
+    (grad,) = gradient
+    values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
+    if grad is None:
+        grad = tf.zeros_like(values[0])
+    results = _apply_rule(rule, values, grad, coefficients)
+    return tf.group(
+        *(
+            tf.raw_ops.AssignVariableOp(resource=handle, value=result)
+            for handle, result, change in zip(handles, results, changes, strict=True)
+            if change
+        )
+    )
+
+
+def _rows(
+    static: tuple[Rule, tf.DType],
+    handles: list[Tensor],
+    gradient: list[Tensor],
+    coefficients: dict[str, Tensor],
+) -> list[Tensor]:
+    rule, dtype = static
+    grad, indices = gradient
+    rows = [
+        tf.raw_ops.ResourceGather(resource=handle, indices=indices, dtype=dtype)
+        for handle in handles
+    ]
+    return _apply_rule(rule, rows, grad, coefficients)
+
+
+@functools.partial(tf.function, jit_compile=True, autograph=False)
+def _table_compiled(
+    static: tuple[Any, ...],
+    handles: list[Tensor],
+    gradient: list[Tensor | None],
+    coefficients: dict[str, Tensor],
+) -> Tensor:
+    # One pass over memory, in place.
+    _table(static, handles, gradient, coefficients)
+    return tf.constant(0)  # for others to depend on
+
+
+def _as_one_operation(body: Body) -> Body:
+    """Return `body`, run as one operation that is traced once for all shapes.
+
+    Hundreds of small variables then cost one operation each, to build and to run, and
+    eager execution and graphs round alike, because both run the same graph.
+    """
+    if _compiling() or not tf.compat.v1.executing_eagerly_outside_functions():
+        return body
+
+    def run(
+        static: tuple[Any, ...],
+        handles: list[Tensor],
+        gradient: list[Any],
+        coefficients: dict[str, Tensor],
+    ) -> Any:
+        names = tuple(coefficients)
+        arguments = [*handles, *gradient, *coefficients.values()]
+        dtypes = tuple(None if a is None else a.dtype for a in arguments)
+        function = _traced(body, static, len(handles), len(gradient), names, dtypes)
+        return tf.raw_ops.StatefulPartitionedCall(
+            args=[argument for argument in arguments if argument is not None],
+            Tout=[output.dtype for output in function.outputs],
+            f=function,
+            executor_type="SINGLE_THREADED_EXECUTOR",
+        )
+
+    return run
+
+
+@functools.cache
+def _traced(
+    body: Body,
+    static: tuple[Any, ...],
+    handles: int,
+    gradients: int,
+    names: tuple[str, ...],
+    dtypes: tuple[tf.DType | None, ...],
+) -> Any:
+    def function(*present: Tensor) -> Any:
+        rest = iter(present)
+        arguments = [None if dtype is None else next(rest) for dtype in dtypes]
+        coefficients = dict(zip(names, arguments[handles + gradients :], strict=True))
+        gradient = arguments[handles : handles + gradients]
+        result = body(static, arguments[:handles], gradient, coefficients)
+        return None if isinstance(result, tf.Operation) else result
+
+    shapes = [[]] * handles + [None] * gradients + [[]] * len(names)
+    specs = [
+        tf.TensorSpec(shape, dtype)
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+        if dtype is not None
+    ]
+    with tf.init_scope(), tf.device(None):
+        return tf.function(
+            function, autograph=False, experimental_attributes={"_noinline": True}
+        ).get_concrete_function(*specs)
 
 
 # Gradients.

@@ -6,12 +6,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer, Tensor, epsilon_or_default, root
+from tf_impl.base import Optimizer, Tensor, epsilon_or_default
 
 
 def _adadelta(w, g, n, d, learning_rate, rho, one_minus_rho, epsilon):
     n = rho * n + one_minus_rho * tf.square(g)
-    u = tf.sqrt(d + epsilon) / root(n + epsilon) * g
+    u = tf.sqrt(d + epsilon) / tf.sqrt(n + epsilon) * g
     d = rho * d + one_minus_rho * tf.square(u)
     w = w - learning_rate * u
     return w, n, d

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer, Tensor, epsilon_or_default, root
+from tf_impl.base import Optimizer, Tensor, epsilon_or_default
 from tf_impl.optimizers.sgd import has_momentum
 
 
@@ -30,7 +30,7 @@ def _centered(w, g, r, m, learning_rate, rho, one_minus_rho, epsilon):
 
 def _momentum(w, g, r, a, learning_rate, rho, one_minus_rho, epsilon, momentum):
     r = rho * r + one_minus_rho * tf.square(g)
-    a = momentum * a + learning_rate * g / root(r + epsilon)
+    a = momentum * a + learning_rate * g / tf.sqrt(r + epsilon)
     w = w - a
     return w, r, a
 
@@ -40,7 +40,7 @@ def _momentum_centered(
 ):
     r = rho * r + one_minus_rho * tf.square(g)
     m = rho * m + one_minus_rho * g
-    a = momentum * a + learning_rate * g / root(_variance(r, m) + epsilon)
+    a = momentum * a + learning_rate * g / tf.sqrt(_variance(r, m) + epsilon)
     w = w - a
     return w, r, a, m
 
