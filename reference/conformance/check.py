@@ -296,7 +296,7 @@ def _results(case: Case, seed: int, strict: bool) -> list[Result]:
     setting = case.setting
     runs: list[tuple[Recording, Optimizer, Mapping[str, Any]]] = []
     notes = []
-    for program in programs(case.optimizer, setting.dtype, seed, quick=not case.whole):
+    for program in programs(case.optimizer, setting, seed, quick=not case.whole):
         optimizer = replace(case.optimizer, **program.hyperparameters)
         given = {**case.hyperparameters(), **program.hyperparameters}
         try:
