@@ -45,10 +45,13 @@ def _find_keras() -> Any:
 
 keras = _find_keras()
 OptimizerV2: Any = keras.optimizers.legacy.Optimizer
+_keras_backend: Any = importlib.import_module(OptimizerV2.__module__).backend
 LearningRateSchedule: Any = keras.optimizers.schedules.LearningRateSchedule
 
 Tensor = Any  # tf.Tensor, or anything that TensorFlow's operators take as one
 Rule = Callable[..., tuple[Tensor, ...]]
+
+_VARIABLE_VALUE = "VARIABLE_VALUE"
 
 EVERY_ROW = "every_row"
 TOUCHED_ROWS = "touched_rows"
@@ -74,6 +77,13 @@ def real(value: Any) -> Any:
 def epsilon_or_default(epsilon: float | None) -> float:
     """Return epsilon, or Keras' default for `None`. Zero, unlike in Keras, is zero."""
     return keras.backend.epsilon() if epsilon is None else float(epsilon)
+
+
+def cast(value: Any, dtype: tf.DType) -> Tensor:
+    """Return a tensor of `dtype`. `tf.cast` takes Python numbers through float32."""
+    if tf.is_tensor(value):
+        return tf.cast(value, dtype)
+    return tf.constant(value, dtype)
 
 
 class Optimizer(OptimizerV2):
@@ -112,6 +122,7 @@ class Optimizer(OptimizerV2):
             )
         super().__init__(name, **kwargs)
         self._sparse = sparse
+        self._hyper_variables: dict[str, tf.Variable] = {}
 
     def _define(
         self, rule: Rule, slots: dict[str, float], every_row: Sequence[str] = ()
@@ -147,27 +158,51 @@ class Optimizer(OptimizerV2):
     # Hyperparameters: real numbers.
 
     def _set_hyper(self, name: str, value: Any) -> None:
-        super()._set_hyper(name, real(value))
+        value = real(value)
+        if not self._hypers_created:
+            super()._set_hyper(name, value)
+            return
+        variable = self._hyper_variables[name]
+        is_number = isinstance(value, float)
+        if self._hyper[name] is variable:
+            is_number = is_number or tf.is_tensor(value)
+        if is_number:
+            # Functions that were traced before go on reading this variable.
+            variable.assign(cast(value, tf.float64))
+            self._use_hyper_variable(name)
+        else:
+            super()._set_hyper(name, value)
+            self._hyper[name] = value
 
     def _create_hypers(self) -> None:
         if self._hypers_created:
             return
         with self._distribution_strategy_scope():
             for name, value in sorted(self._hyper.items()):
-                if isinstance(value, float):
-                    self._hyper[name] = self.add_weight(
-                        name,
-                        shape=[],
-                        dtype=tf.float64,
-                        trainable=False,
-                        initializer=np.float64(value),
-                        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-                    )
+                is_number = isinstance(value, float)
+                self._hyper_variables[name] = tf.Variable(
+                    value if is_number else 0.0,
+                    trainable=False,
+                    name=name,
+                    dtype=tf.float64,
+                    aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+                )
+                _keras_backend.track_variable(self._hyper_variables[name])
+                if is_number:
+                    self._use_hyper_variable(name)
         self._hypers_created = True
+
+    def _use_hyper_variable(self, name: str) -> None:
+        variable = self._hyper_variables[name]
+        if self._hyper[name] is not variable:
+            self._hyper[name] = variable
+            stored = _StoredHyper(variable)
+            stored.restore_deferred(self._deferred_dependencies.get(name, ()))
+            self._track_trackable(stored, name, overwrite=True)
 
     def _real_hyper(self, name: str) -> Tensor:
         """Return the present value of a hyperparameter as a float64 scalar."""
-        return tf.cast(self._get_hyper(name), tf.float64)
+        return cast(self._get_hyper(name), tf.float64)
 
     def _decayed_lr(self, var_dtype: tf.DType) -> Tensor:
         """Return the learning rate of this step, as a tensor of dtype `var_dtype`."""
@@ -182,7 +217,7 @@ class Optimizer(OptimizerV2):
         value = self._get_hyper("learning_rate")
         if isinstance(value, LearningRateSchedule):
             value = value(tf.cast(self.iterations, step_dtype))
-        value = tf.cast(value, tf.float64)
+        value = cast(value, tf.float64)
         if self._initial_decay > 0.0:
             iterations = tf.cast(self.iterations, tf.float64)
             value = value / (1.0 + self._initial_decay * iterations)
@@ -214,7 +249,7 @@ class Optimizer(OptimizerV2):
         t = tf.cast(self.iterations + 1, tf.float64)
         coefficients = self._coefficients(t, self._real_learning_rate(dtype))
         apply_state[(var_device, var_dtype)] = {
-            name: tf.cast(value, dtype) for name, value in coefficients.items()
+            name: cast(value, dtype) for name, value in coefficients.items()
         }
 
     def _coefficients_for(
@@ -382,6 +417,45 @@ class Optimizer(OptimizerV2):
         if self._sparse is not None:
             config["sparse"] = self._sparse
         return config
+
+
+class _StoredHyper(tf.__internal__.tracking.Trackable):
+    """How a float64 hyperparameter is kept in checkpoints: in float32, as Keras does.
+
+    Reading one, a number that is what the present value rounds to leaves that value;
+    any other float32 number stands for the shortest decimal that rounds to it, as 0.1.
+    """
+
+    def __init__(self, variable: tf.Variable) -> None:
+        self._maybe_initialize_trackable()
+        self._variable = variable
+
+    def _serialize_to_tensors(self) -> dict[str, Tensor]:
+        return {_VARIABLE_VALUE: tf.cast(self._variable.read_value(), tf.float32)}
+
+    def _restore_from_tensors(self, restored_tensors: dict[str, Tensor]) -> Any:
+        stored = restored_tensors[_VARIABLE_VALUE]
+        present = self._variable.read_value()
+        value = tf.cast(stored, tf.float64)
+        if stored.dtype == tf.float32:
+            if tf.executing_eagerly():
+                value = tf.constant(float(str(stored.numpy())), tf.float64)
+            value = tf.where(tf.cast(present, tf.float32) == stored, present, value)
+        return self._variable.assign(value)
+
+    def restore_deferred(self, positions: Sequence[Any]) -> None:
+        """Restore what was read before the variable was there, of whatever dtype."""
+        if not tf.executing_eagerly():
+            return
+        for position in sorted(positions, key=lambda position: position.restore_uid):
+            self._restore_from_tensors(position.value_tensors())
+            self._update_uid = position.restore_uid
+
+    def _trackable_children(
+        self, save_type: str = "checkpoint", **kwargs: Any
+    ) -> dict[str, Any]:
+        # A SavedModel must own the variables that its functions read.
+        return {"variable": self._variable} if save_type == "savedmodel" else {}
 
 
 # The rule, on variables.
@@ -589,7 +663,7 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
         unique, position = tf.unique(indices)
         return tf.math.unsorted_segment_sum(values, position, tf.size(unique)), unique
     # XLA wants shapes that do not depend on the indices, and drops rows that do not
-    # exist: there, all results have `n` rows, the last ones zero with the largest index.
+    # exist: there all results have `n` rows, the last ones zero with the largest index.
     order = tf.argsort(indices)
     indices = tf.gather(indices, order)
     is_new = tf.cast(indices[1:] != indices[:-1], tf.int32)
@@ -603,7 +677,8 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
 
 def _compiling() -> bool:
     """Return whether XLA is to compile what is being traced."""
-    return control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+    graph = tf.compat.v1.get_default_graph()
+    return control_flow_util.GraphOrParentsInXlaContext(graph)
 
 
 def _deduplicated(
@@ -631,7 +706,7 @@ def _values(grad: Any) -> Tensor:
 
 
 def _clip_by_value(values: Tensor, limit: float) -> Tensor:
-    limit = tf.cast(limit, values.dtype)
+    limit = cast(limit, values.dtype)
     return tf.clip_by_value(values, -limit, limit)
 
 
@@ -657,7 +732,7 @@ def _clip_factor(grads: Sequence[Any], limit: float) -> Tensor:
         ]
     )
     norm = top * tf.sqrt(total)
-    limit = tf.cast(limit, tf.float64)
+    limit = cast(limit, tf.float64)
     return limit / tf.maximum(norm, limit)
 
 
@@ -712,7 +787,9 @@ def _values_dtype(grad: Any) -> tf.DType:
 def _check_sparse(grad: tf.IndexedSlices, var: tf.Variable) -> list[Any]:
     values, indices = grad.values, grad.indices
     if var.shape.rank == 0:
-        raise ValueError(f"{var.name} is a scalar and has no rows for a sparse gradient")
+        raise ValueError(
+            f"{var.name} is a scalar: it has no rows for a sparse gradient"
+        )
     if indices.dtype not in (tf.int32, tf.int64):
         raise ValueError(
             f"indices for {var.name} must be int32 or int64, not {indices.dtype.name}"
@@ -755,6 +832,6 @@ def _check(condition: Tensor, message: str, data: Sequence[Tensor]) -> list[Any]
     if not tf.executing_eagerly():
         return [tf.debugging.Assert(condition, [message, "not", *data])]
     if not condition:
-        shown = " and ".join(np.array2string(part.numpy(), threshold=20) for part in data)
-        raise ValueError(f"{message}, not {shown}")
+        shown = (np.array2string(part.numpy(), threshold=20) for part in data)
+        raise ValueError(f"{message}, not {' and '.join(shown)}")
     return []

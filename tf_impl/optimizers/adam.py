@@ -78,9 +78,7 @@ class Adam(Optimizer):
         slots = {"m": 0.0, "v": 0.0}
         if amsgrad:
             slots["vhat"] = 0.0
-        self._define(
-            _amsgrad if amsgrad else _adam, slots, every_row=("w", *slots)
-        )
+        self._define(_amsgrad if amsgrad else _adam, slots, every_row=("w", *slots))
 
     def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
         beta_1 = self._real_hyper("beta_1")
