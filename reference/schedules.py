@@ -31,6 +31,9 @@ import numpy as np
 Numbers: TypeAlias = Any
 """A number, an array of numbers, or an object that behaves as one."""
 
+LAST_STEP = 2**64
+"""No counter goes further: where a schedule looks for restarts, it stops here."""
+
 __all__ = [
     "CosineDecay",
     "CosineDecayRestarts",
@@ -399,7 +402,7 @@ class CosineDecayRestarts(LearningRateSchedule):
         start = length = Decimal(str(self.first_decay_steps))
         growth = Decimal(str(self.t_mul))
         exact = Context(prec=50)
-        while float(start) < np.inf:
+        while start < LAST_STEP:
             length = exact.multiply(length, growth)
             yield float(start), float(length)
             start = exact.add(start, length)
