@@ -102,8 +102,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="accept only coefficients formed in float64 from real hyperparameters",
     )
-    checking.add_argument("--seed", type=int, default=0, help="of the inputs; default 0")
-    checking.add_argument("--json", metavar="FILE", help="write the report; - is stdout")
+    checking.add_argument(
+        "--seed", type=int, default=0, help="of the inputs; default 0"
+    )
+    checking.add_argument(
+        "--json", metavar="FILE", help="write the report; - is stdout"
+    )
     return parser
 
 
@@ -192,12 +196,15 @@ def _check(options: argparse.Namespace) -> int:
     if options.json and options.json != "-":
         folder = os.path.dirname(os.path.abspath(options.json))
         if not os.path.isdir(folder):
-            raise ValueError(f"cannot write {options.json}: there is no folder {folder}")
+            raise ValueError(
+                f"cannot write {options.json}: there is no folder {folder}"
+            )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.path.insert(0, os.getcwd())
     try:
-        from .conformance.check import check
         from tf_impl.port import two_logical_cpus
+
+        from .conformance.check import check
     except ImportError as error:
         raise ValueError(
             f"the check needs TensorFlow and tf-keras ({error}); "

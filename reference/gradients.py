@@ -34,7 +34,7 @@ class IndexedSlices:
     dense_shape: tuple[int, ...] | None = None
 
     def to_dense(self, shape: tuple[int, ...] | None = None) -> Array:
-        """The dense gradient of ``shape`` (default: ``dense_shape``), duplicates summed.
+        """The dense gradient of ``shape`` (or ``dense_shape``), duplicates summed.
 
         Raises:
             ValueError: no shape is known, or the slices do not fit it.
@@ -84,7 +84,8 @@ def check_slices(slices: IndexedSlices, shape: tuple[int, ...]) -> None:
         )
     if slices.dense_shape is not None and tuple(slices.dense_shape) != tuple(shape):
         raise ValueError(
-            f"dense_shape {tuple(slices.dense_shape)} is not the weights' {tuple(shape)}"
+            f"dense_shape {tuple(slices.dense_shape)} is not the weights' "
+            f"{tuple(shape)}"
         )
 
 
@@ -94,7 +95,8 @@ def deduplicate(slices: IndexedSlices) -> IndexedSlices:
     Sums of float16 to float64 are formed in float64 and rounded once to the dtype of
     the values.
 
-    >>> unique = deduplicate(IndexedSlices(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2])))
+    >>> slices = IndexedSlices(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]))
+    >>> unique = deduplicate(slices)
     >>> unique.indices.tolist(), unique.values.tolist()
     ([0, 2], [2.0, 5.0])
     """
@@ -137,7 +139,7 @@ def clip_by_norm(g: Array, clipnorm: Array) -> Array:
 
 
 def clip_by_global_norm(gradients: list[Array], global_clipnorm: Array) -> list[Array]:
-    """All gradients scaled by one factor, so that their joint norm is at most the given."""
+    """All gradients scaled by one factor, to a joint norm of at most this."""
     norm = np.sqrt(sum(np.sum(g * g) for g in gradients))
     factor = global_clipnorm / np.maximum(norm, global_clipnorm)
     return [g * factor for g in gradients]

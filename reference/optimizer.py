@@ -31,7 +31,7 @@ Hyper = float | Callable[..., Any]
 without arguments that gives the number of the moment."""
 
 BLOCK = 8192
-"""Elements that an elementwise rule sees at once, so that intermediates stay in cache."""
+"""Elements that an elementwise rule sees at once: intermediates stay in cache."""
 
 
 def hyper(default: Any, domain: str) -> Any:
@@ -80,6 +80,7 @@ class Optimizer:
     """What all optimizers have in common; a subclass declares rules.
 
     Args:
+        learning_rate: a number, a schedule or a callable; ``[0, inf)``.
         decay: the learning rate becomes ``learning_rate / (1 + decay * iterations)``.
         clipvalue: each element of a gradient is limited to ``[-clipvalue, clipvalue]``.
         clipnorm: each gradient is scaled down to this Euclidean norm.
@@ -95,6 +96,7 @@ class Optimizer:
         TypeError, ValueError: an argument outside its domain.
     """
 
+    learning_rate: Hyper = hyper(0.001, "[0, inf)")
     _: KW_ONLY
     decay: float = hyper(0.0, "[0, inf)")
     clipvalue: float | None = hyper(None, "(0, inf)")
@@ -246,7 +248,7 @@ class Optimizer:
         *,
         constraints: Any = None,
     ) -> tuple[Any, State]:
-        """One step for each of ``gradients``; ``state`` defaults to ``init(params)``."""
+        """A step for each of ``gradients``; ``state`` defaults to ``init(params)``."""
         state = self.init(params) if state is None else state
         for grads in gradients:
             params, state = self.step(params, grads, state, constraints=constraints)

@@ -26,71 +26,71 @@ class Slot:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
-    """One update of one weight, ``(w, g, slots, t, hyperparameters) -> (w, slots)``.
+class _NamedFunction:
+    """A pure function whose arguments are bound by name.
 
     Attributes:
-        function: the pure function; arguments are bound by name.
+        function: the function.
         slots: the slots behind the letters, in the order in which they are returned.
-        sparse: the policy of the home library.
     """
 
     function: Callable[..., Any]
     slots: Mapping[str, Slot]
-    sparse: SparsePolicy
-
-    @property
-    def name(self) -> str:
-        return self.function.__name__
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names the rule reads."""
+        """The names that the function reads."""
         code = self.function.__code__
         return code.co_varnames[: code.co_argcount]
 
     @property
     def results(self) -> tuple[str, ...]:
-        """The names the rule gives back, in order."""
-        return ("w", *self.slots)
+        """The names that the function gives back, in order."""
+        raise NotImplementedError
 
     @cached_property
     def source(self) -> str:
         """The lines of the function, without its decorator."""
-        return _source(self.function)
+        lines = textwrap.dedent(inspect.getsource(self.function)).splitlines(True)
+        first = next(i for i, line in enumerate(lines) if line.startswith("def "))
+        return "".join(lines[first:])
 
     def __call__(self, **named: Any) -> dict[str, Any]:
-        """New tensors by symbol; ``named`` may hold more than the rule reads."""
+        """Results by name; ``named`` may hold more than the function reads."""
         result = self.function(*(named[name] for name in self.parameters))
-        if not self.slots:
+        if len(self.results) == 1:
             result = (result,)
         return dict(zip(self.results, result, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
-class SharedRule:
+class Rule(_NamedFunction):
+    """One update of one weight, ``(w, g, slots, t, hyperparameters) -> (w, slots)``.
+
+    Attributes:
+        sparse: the policy of the home library.
+    """
+
+    sparse: SparsePolicy
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return ("w", *self.slots)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRule(_NamedFunction):
     """The part of a step that belongs to no single weight, run once before them.
 
     Attributes:
-        function: the pure function; it returns its slots, then what ``makes`` names.
-        slots: the shared slots behind the letters.
-        makes: further results, which the rules of the weights may read by name.
+        makes: results beside the slots, which the rules of the weights read by name.
     """
 
-    function: Callable[..., Any]
-    slots: Mapping[str, Slot]
     makes: tuple[str, ...] = ()
-
-    parameters = Rule.parameters
-    source = Rule.source
 
     @property
     def results(self) -> tuple[str, ...]:
         return (*self.slots, *self.makes)
-
-    def __call__(self, **named: Any) -> dict[str, Any]:
-        result = self.function(*(named[name] for name in self.parameters))
-        return dict(zip(self.results, result, strict=True))
 
 
 def rule(*, sparse: SparsePolicy, **slots: str | Slot) -> Callable[[Callable], Rule]:
@@ -110,9 +110,3 @@ def _slots(declared: Mapping[str, str | Slot]) -> dict[str, Slot]:
         symbol: slot if isinstance(slot, Slot) else Slot(slot)
         for symbol, slot in declared.items()
     }
-
-
-def _source(function: Callable) -> str:
-    lines = textwrap.dedent(inspect.getsource(function)).splitlines(keepends=True)
-    first = next(i for i, line in enumerate(lines) if line.startswith("def "))
-    return "".join(lines[first:])

@@ -63,7 +63,7 @@ class OptimizerV2Port:
         TypeError: ``target`` is not a subclass.
     """
 
-    def __init__(self, target: type) -> None:
+    def __init__(self, target: Any) -> None:
         if not (isinstance(target, type) and issubclass(target, OptimizerV2)):
             raise TypeError(
                 f"expected a subclass of {OptimizerV2.__module__}.Optimizer "
@@ -88,7 +88,7 @@ class OptimizerV2Port:
         return {"tensorflow": tf.__version__, "keras": keras.__version__}
 
     def accepts(self) -> set[str]:
-        parameters = inspect.signature(self.target.__init__).parameters.values()
+        parameters = inspect.signature(self.target).parameters.values()
         names = {p.name for p in parameters}
         if any(p.kind is p.VAR_KEYWORD for p in parameters):
             names |= CLIPPING_AND_DECAY
@@ -101,9 +101,7 @@ class OptimizerV2Port:
         setting: Setting,
         slots: Sequence[str],
     ) -> OptimizerV2Session:
-        return OptimizerV2Session(
-            self.target, weights, hyperparameters, setting, slots
-        )
+        return OptimizerV2Session(self.target, weights, hyperparameters, setting, slots)
 
 
 class OptimizerV2Session:
@@ -111,7 +109,7 @@ class OptimizerV2Session:
 
     def __init__(
         self,
-        target: type,
+        target: Any,
         weights: Sequence[np.ndarray],
         hyperparameters: Mapping[str, Any],
         setting: Setting,

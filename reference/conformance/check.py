@@ -68,7 +68,7 @@ def check(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Report:
-    """Judge an implementation against a rule, or all of ``tf_impl`` against ``reference``.
+    """Judge an implementation against a rule, or ``tf_impl`` against ``reference``.
 
     Args:
         target: an ``OptimizerV2`` subclass, or where one is: ``"package.module:Class"``
@@ -210,8 +210,7 @@ def load(target: Any) -> Any:
     place, colon, name = target.rpartition(":")
     if not colon or not name:
         raise ValueError(
-            "a target is package.module:Class or path/to/file.py:Class, "
-            f"got {target!r}"
+            f"a target is package.module:Class or path/to/file.py:Class, got {target!r}"
         )
     if place.endswith(".py"):
         path = Path(place)

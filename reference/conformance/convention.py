@@ -65,13 +65,20 @@ def candidates(
         constants = {n: f for n, f in hidden.items() if n != "epsilon"}
         places = [
             (f"{_names(seen)} kept in float32, ", seen),
-            (f"{_names({**constants, **seen})} kept in float32, ", {**constants, **seen}),
+            (
+                f"{_names({**constants, **seen})} kept in float32, ",
+                {**constants, **seen},
+            ),
             ("hyperparameters kept in float32, ", single),
         ]
     placed = [
         Convention(
             f"{where}coefficients formed in {coefficients.name}"
-            + (f", arithmetic in {arithmetic.name}" if arithmetic is not tensors else ""),
+            + (
+                f", arithmetic in {arithmetic.name}"
+                if arithmetic is not tensors
+                else ""
+            ),
             coefficients,
             arithmetic,
             formats,

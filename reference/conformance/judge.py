@@ -180,7 +180,9 @@ class _Judge:
                 rate = self.program.learning_rates[step]
                 optimizer = replace(optimizer, learning_rate=rate)
             locked = self._lifted(snapshots[step], free)
-            self._compare("locked", step, self._advanced(optimizer, locked, step), after)
+            self._compare(
+                "locked", step, self._advanced(optimizer, locked, step), after
+            )
             free = self._advanced(optimizer, free, step)
             self._compare("free", step, free, after)
         if self.recording.crash:
@@ -346,4 +348,3 @@ def _loosen_duplicates(old: Bounded, new: Bounded, g: IndexedSlices) -> None:
     largest = np.abs(old.value[rows]) + np.abs(new.value[rows]) + travel
     extra = counts.reshape((-1,) + (1,) * (new.ndim - 1)) - 1
     new.bound[rows] += extra * new.rounding.format.half_ulp(largest)
-

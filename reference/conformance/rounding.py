@@ -315,10 +315,17 @@ def _settled(
     over = finite & (np.abs(value) + bound > largest)
     if over.any():
         overflow = overflow | over
-        value = np.where(finite & (np.abs(value) > largest), np.sign(value) * np.inf, value)
+        value = np.where(
+            finite & (np.abs(value) > largest), np.sign(value) * np.inf, value
+        )
     bound = np.where(np.isinf(value), 0.0, bound)
     return Bounded(
-        value, bound, rounding, coefficient=coefficient, branch=branch, overflow=overflow
+        value,
+        bound,
+        rounding,
+        coefficient=coefficient,
+        branch=branch,
+        overflow=overflow,
     )
 
 
@@ -453,7 +460,12 @@ def _where(condition: Any, a: Any, b: Any) -> Bounded:
         branch = branch | x.branch
         overflow = overflow | x.overflow
     return Bounded(
-        value, bound, rounding, coefficient=coefficient, branch=branch, overflow=overflow
+        value,
+        bound,
+        rounding,
+        coefficient=coefficient,
+        branch=branch,
+        overflow=overflow,
     )
 
 

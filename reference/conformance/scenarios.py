@@ -166,7 +166,9 @@ def pack(parts: Sequence[Part], optimizer: Optimizer) -> tuple[Weight, ...]:
 
 
 def _without_rows(part: Part) -> bool:
-    return any(isinstance(g, IndexedSlices) and g.indices.size == 0 for g in part.gradients)
+    return any(
+        isinstance(g, IndexedSlices) and g.indices.size == 0 for g in part.gradients
+    )
 
 
 def _joins(part: Part, optimizer: Optimizer) -> bool:
@@ -232,7 +234,8 @@ class _Maker:
             return self._usual(rng, shape) * (rng.random(shape) > 0.1)
 
         return self._part(
-            "gradients over ten decades" + (f", shape {shape}" if len(shape) - 1 else ""),
+            "gradients over ten decades"
+            + (f", shape {shape}" if len(shape) - 1 else ""),
             "epsilon misplaced; signs lost; shapes confused",
             shape,
             gradient,
@@ -390,4 +393,3 @@ class _Maker:
                 zero=True,
             ),
         ]
-

@@ -22,8 +22,8 @@ class Adagrad(Optimizer):
     Args:
         learning_rate: ``[0, inf)``.
         initial_accumulator_value: where the sum of squares starts; ``[0, inf)``.
-        epsilon: added to the root, ``sqrt(n) + epsilon``; ``[0, inf)``. Legacy Keras and
-            torch put it there; Keras 3 and optax have it under the root.
+        epsilon: added to the root, ``sqrt(n) + epsilon``; ``[0, inf)``. Legacy Keras
+            and torch put it there; Keras 3 and optax have it under the root.
 
     Slots: ``accumulator`` (``n``), the sum of squared gradients.
 

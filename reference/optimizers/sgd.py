@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from ..optimizer import Hyper, Optimizer, hyper
 from ..rule import Rule, rule
 from ..sparse import touched_rows
@@ -32,6 +30,7 @@ class SGD(Optimizer):
     Keras; torch and optax keep the learning rate outside (``a = momentum * a + g``,
     ``w = w - learning_rate * a``): equal while the learning rate is constant.
 
+    >>> import numpy as np
     >>> sgd = SGD(learning_rate=0.5, momentum=0.5)
     >>> w, state = sgd.run(np.array([1.0]), [np.array([1.0]), np.array([1.0])])
     >>> w.tolist(), state.slots[0]["momentum"].tolist()
