@@ -37,7 +37,8 @@ def test_every_python_block_runs() -> None:
     namespace: dict[str, Any] = {"__name__": "custom_optimizer"}
     for line, text in blocks:
         # Blank lines in front make a traceback point into the page.
-        exec(compile("\n" * line + text, str(PAGE), "exec"), namespace)
+        code = compile("\n" * line + text, PAGE, "exec", dont_inherit=True)
+        exec(code, namespace)
 
 
 def test_no_code_on_the_page_is_left_out_of_the_tests() -> None:
