@@ -109,7 +109,7 @@ def deduplicate(slices: IndexedSlices) -> IndexedSlices:
         wide = computing_dtype(values.dtype)
         summed = np.zeros((rows.size, *values.shape[1:]), wide)
         np.add.at(summed, position.ravel(), values.astype(wide, copy=False))
-        summed = summed.astype(values.dtype, copy=False)
+        summed = rounded_once(summed, values.dtype)
     return IndexedSlices(summed, rows, slices.dense_shape)
 
 
@@ -118,6 +118,24 @@ def computing_dtype(dtype: np.dtype) -> np.dtype:
     if dtype == np.dtype(object) or dtype == np.dtype(np.longdouble):
         return dtype
     return np.dtype(np.float64)
+
+
+def rounded_once(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """``array`` in ``dtype``, each element the nearest that there is.
+
+    ml_dtypes rounds float64 to float32 on its way to bfloat16, which moves what lies
+    beside the middle of two numbers onto the middle. A float32 that is made odd where
+    it is not exact stays on its side (Boldo, Melquiond, *Emulation of a FMA and Correctly
+    Rounded Sums: Proved Algorithms Using Rounding to Odd*, IEEE Transactions on
+    Computers 57, 2008).
+    """
+    if dtype.name == "bfloat16" and array.dtype in (np.float64, np.longdouble):
+        nearest = array.astype(np.float32)
+        too_far = np.abs(nearest) > np.abs(array)
+        toward_zero = np.where(too_far, np.nextafter(nearest, np.float32(0)), nearest)
+        inexact = toward_zero != array
+        array = (toward_zero.view(np.uint32) | inexact).view(np.float32)
+    return array.astype(dtype, copy=False)
 
 
 def zeros_like_rows(values: Array, shape: tuple[int, ...]) -> Array:

@@ -7,7 +7,7 @@ of duplicates, clipping, shared rule, rule for each weight, constraint, iteratio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from .gradients import (
     clip_by_value,
     computing_dtype,
     deduplicate,
+    rounded_once,
 )
 from .rule import Rule, SharedRule
 from .schedules import LearningRateSchedule
@@ -68,7 +69,7 @@ class Arithmetic:
 
     def store(self, result: Array, like: Array) -> Array:
         """A result of the rule, as it is kept in place of ``like``."""
-        return np.asarray(result).astype(np.asarray(like).dtype, copy=False)
+        return rounded_once(np.asarray(result), np.asarray(like).dtype)
 
     def store_shared(self, result: Any) -> Any:
         """A result of the shared rule, as it is kept."""
@@ -114,10 +115,14 @@ class Optimizer:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        declared = {
-            n for base in cls.__mro__ for n in vars(base).get("__annotations__", ())
-        }
-        declared |= set(cls.constants)
+        declared = set(cls.constants)
+        for base in cls.__mro__:
+            own = {**vars(base), **vars(base).get("__dataclass_fields__", {})}
+            declared |= {
+                name
+                for name, f in own.items()
+                if isinstance(f, Field) and "domain" in f.metadata
+            }
         shared = cls.shared
         made = set(shared.results) if shared else set()
         for attribute in vars(cls).values():
@@ -261,7 +266,20 @@ class Optimizer:
         state: State,
         arithmetic: Arithmetic,
     ) -> tuple[list[Array], State]:
-        """``step`` on lists that are known to fit, in the given arithmetic."""
+        """``step`` on lists that are known to fit, in the given arithmetic.
+
+        NaN and infinity flow without a warning.
+        """
+        with np.errstate(all="ignore"):
+            return self._advance(weights, gradients, state, arithmetic)
+
+    def _advance(
+        self,
+        weights: Sequence[Array],
+        gradients: Sequence[Array | IndexedSlices | None],
+        state: State,
+        arithmetic: Arithmetic,
+    ) -> tuple[list[Array], State]:
         named = self.coefficients(state.iterations, arithmetic)
         shared = dict(state.shared)
         if self.shared:
@@ -357,8 +375,7 @@ def _evaluate(
     rule: Rule, given: dict[str, Array], named: dict[str, Any], arithmetic: Arithmetic
 ) -> dict[str, Array]:
     tensors = {symbol: arithmetic.tensor(array) for symbol, array in given.items()}
-    with np.errstate(all="ignore"):
-        new = rule(**{**named, **tensors})
+    new = rule(**{**named, **tensors})
     return {symbol: arithmetic.store(new[symbol], given[symbol]) for symbol in new}
 
 
@@ -402,7 +419,7 @@ def _flatten(params: Any) -> tuple[list[np.ndarray], Callable[[list], Any]]:
         names = list(params)
         rebuild: Callable[[list], Any] = lambda new: dict(zip(names, new, strict=True))  # noqa: E731
     elif isinstance(params, list | tuple):
-        weights, rebuild = list(params), type(params)
+        weights, rebuild = list(params), getattr(params, "_make", type(params))
     else:
         weights, rebuild = [params], lambda new: new[0] if new else params
     weights = [np.asarray(w) for w in weights]
@@ -443,6 +460,12 @@ def _check_fit(
         raise ValueError(
             f"the state belongs to {len(state.slots)} weights, got {len(weights)}"
         )
+    shared = optimizer.shared.slots.values() if optimizer.shared else ()
+    if set(state.shared) != (names := {slot.name for slot in shared}):
+        raise ValueError(
+            f"the state has shared slots {sorted(state.shared)}, the rule needs "
+            f"{sorted(names)}"
+        )
     for i, (w, g, slots) in enumerate(
         zip(weights, gradients, state.slots, strict=True)
     ):
@@ -476,6 +499,8 @@ def _check_fit(
 def _in_domain(name: str, value: Any, domain: str) -> float:
     low, high = (float(end) for end in domain[1:-1].split(","))
     try:
+        if isinstance(value, str):
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number in {domain}, got {value!r}") from None
