@@ -121,6 +121,7 @@ class Optimizer(OptimizerV2):
                 f"not {sparse!r}"
             )
         super().__init__(name, **kwargs)
+        self._maybe_initialize_trackable()
         self._sparse = sparse
         self._hyper_variables: dict[str, tf.Variable] = {}
 

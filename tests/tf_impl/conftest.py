@@ -1,0 +1,19 @@
+"""Two logical CPUs, for tf.distribute: asked for before TensorFlow starts."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import pytest
+import tensorflow as tf
+
+_cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(
+    _cpu, [tf.config.LogicalDeviceConfiguration()] * 2
+)
+
+
+@pytest.fixture
+def compile_all(monkeypatch):
+    """Compile variables of every size, as only large ones are otherwise."""
+    monkeypatch.setattr("tf_impl.base.COMPILE_FROM_ELEMENTS", 1)
