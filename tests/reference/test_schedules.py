@@ -407,15 +407,18 @@ def test_keras_gives_nan_for_shrinking_cycles_and_we_refuse_them(keras):
         CosineDecayRestarts(1.0, 10, t_mul=0.5)
 
 
-def test_noise_has_the_distribution_that_keras_states():
-    """At step 0 the rate is 1 + noise: mean and variance within five sigma."""
-    variance, draws = 0.25, 4000
+@pytest.mark.parametrize("step, variance", [(0, 0.25), (3, 0.25 / 4**2)])
+def test_noise_has_the_distribution_that_keras_states(step, variance):
+    """Without a cosine the rate is line + noise: mean and variance within five sigma."""
+    draws = 4000
     noise = np.array(
         [
-            NoisyLinearCosineDecay(1.0, 8, variance, beta=0.0, seed=seed)(0) - 1
+            NoisyLinearCosineDecay(
+                1.0, 8, 0.25, variance_decay=2, num_periods=0, beta=0.0, seed=seed
+            )(step)
             for seed in range(draws)
         ]
-    )
+    ) - (1 - step / 8)
     assert abs(noise.mean()) < 5 * math.sqrt(variance / draws)
     assert abs(noise.var() - variance) < 5 * variance * math.sqrt(2 / draws)
 
