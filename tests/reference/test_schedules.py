@@ -409,7 +409,7 @@ def test_keras_gives_nan_for_shrinking_cycles_and_we_refuse_them(keras):
 
 @pytest.mark.parametrize("step, variance", [(0, 0.25), (3, 0.25 / 4**2)])
 def test_noise_has_the_distribution_that_keras_states(step, variance):
-    """Without a cosine the rate is line + noise: mean and variance within five sigma."""
+    """Without a cosine, rate = line + noise: mean and variance within five sigma."""
     draws = 4000
     noise = np.array(
         [
