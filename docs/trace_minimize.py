@@ -80,7 +80,7 @@ class Formatter:
         if isinstance(value, tf.distribute.DistributedValues):
             return " | ".join(map(self, value.values))
         if isinstance(value, tf.Tensor):
-            return self(value.numpy().tolist())
+            return self(value.numpy().tolist()).replace(", ", ",")
         if isinstance(value, dict):
             return self.mapping(value, passed_on)
         if isinstance(value, (list, tuple)):
@@ -275,6 +275,20 @@ def trace(distributed: bool) -> list[str]:
     ]
 
 
+def fix_order_of_sets() -> None:
+    """Start again, with another seed of `hash`, until CPU:0 comes before CPU:1.
+
+    The base class walks a set of pairs (device, dtype), so the order of its calls is
+    that of their hashes, which is another in every run.
+    """
+    seed = os.environ.get("PYTHONHASHSEED", "random")
+    device, float32 = "/job:localhost/replica:0/task:0/device:CPU:", 1
+    pairs = [(f"{device}{number}", float32) for number in (0, 1)]
+    if seed == "random" or list(set(pairs)) != pairs:
+        os.environ["PYTHONHASHSEED"] = "0" if seed == "random" else str(int(seed) + 1)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
 def paste(file: Path, text: str, distributed: bool) -> None:
     """Put `text` between the markers for it in the Markdown `file`.
 
@@ -310,10 +324,7 @@ def main() -> int:
         help="write the trace between its markers in this Markdown file instead",
     )
     arguments = parser.parse_args()
-    if os.environ.get("PYTHONHASHSEED") != "0":
-        # The base class walks a set of devices; only a fixed seed fixes its order.
-        os.environ["PYTHONHASHSEED"] = "0"
-        os.execv(sys.executable, [sys.executable, *sys.argv])
+    fix_order_of_sets()
     text = "\n".join(trace(arguments.distributed))
     if arguments.paste is None:
         print(text)

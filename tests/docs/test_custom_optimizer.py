@@ -89,8 +89,8 @@ def test_a_trace_that_rots_is_seen() -> None:
     shown = pasted((), PAGE.read_text(encoding="utf-8"))
     for old, new in {
         "_create_slots(": "_create_slot(",
-        "at [2, 0, 2]": "at [2, 0]",
-        "[2], [1]]": "[1], [1]]",
+        "at [2,0,2]": "at [2,0]",
+        "[[2],[1]]": "[[1],[1]]",
         "iterations = 1": "iterations = 2",
     }.items():
         assert old in shown
