@@ -106,9 +106,22 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=0, help="of the inputs; default 0"
     )
     checking.add_argument(
+        "--jobs",
+        type=positive,
+        metavar="N",
+        help="processes that share the runs; default 1 for a target, else one a core",
+    )
+    checking.add_argument(
         "--json", metavar="FILE", help="write the report; - is stdout"
     )
     return parser
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
 
 
 def _add_set(parser: argparse.ArgumentParser) -> None:
@@ -225,6 +238,7 @@ def _check(options: argparse.Namespace) -> int:
         quick=options.quick,
         strict=True if options.strict else None,
         seed=options.seed,
+        jobs=options.jobs or (1 if options.against else min(os.cpu_count() or 1, 4)),
         progress=_Bar(sys.stderr),
     )
     if options.json == "-":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import multiprocessing
 import platform as machine
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from .rounding import FLOAT32, FORMATS
 from .scenarios import Program, programs, settled_state
 
 Progress = Callable[[int, int, str], None]
-"""Called with how many runs are done, how many there are, and what runs now."""
+"""Called with how many runs are done, how many there are, and which ended last."""
 
 DTYPES = tuple(FORMATS)
 STRATEGIES = ("none", "mirrored")
@@ -39,6 +41,11 @@ class Case:
     label: str
     setting: Setting
     whole: bool
+
+    @property
+    def summary(self) -> str:
+        setting = self.setting
+        return f"{self.label} {setting.dtype.name} {setting.mode}"
 
     def hyperparameters(self) -> dict[str, Any]:
         """The rule's constructor arguments that the implementation takes."""
@@ -66,6 +73,7 @@ def check(
     quick: bool = False,
     strict: bool | None = None,
     seed: int = 0,
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> Report:
     """Judge an implementation against a rule, or ``tf_impl`` against ``reference``.
@@ -83,6 +91,7 @@ def check(
         quick: float32, eagerly and in a function, one program.
         strict: accept the ideal convention alone. Default: for ``tf_impl``.
         seed: of the scenarios.
+        jobs: processes that share the runs; more than one needs a target by name.
         progress: told of each run.
 
     Raises:
@@ -91,37 +100,70 @@ def check(
     """
     _allowed("dtype", dtypes, DTYPES)
     _allowed("strategy", strategies, STRATEGIES)
-    subjects = list(_subjects(target, against, names, hyperparameters or {}))
+    _allowed("device", devices, ("CPU", "GPU"))
     strict = target is None if strict is None else strict
-    cases = []
-    notes: list[str] = []
-    for port, optimizer, label in subjects:
-        _allowed("mode", modes, port.modes())
-        _allowed("device", devices, ("CPU", "GPU"))
-        for setting, whole in _settings(
-            port, modes, dtypes, devices, strategies, quick
-        ):
-            cases.append(Case(port, optimizer, label, setting, whole))
-    port = subjects[0][0]
+    request = (target, against, tuple(names), dict(hyperparameters or {}))
+    ways = (modes, dtypes, devices, strategies, quick)
+    cases = _cases(request, ways)
+    port = cases[0].port
+    notes = []
     if "GPU" not in port.devices():
         if devices and "GPU" in devices:
             raise ValueError("device GPU was asked for; TensorFlow sees none here")
         notes.append("GPU: none here")
-    results = []
-    for done, case in enumerate(cases):
+    results: dict[int, list[Result]] = {}
+    for index, found in _run(cases, request, ways, (seed, strict), jobs):
+        results[index] = found
         if progress:
-            setting = case.setting
-            what = f"{case.label} {setting.dtype.name} {setting.mode}"
-            progress(done, len(cases), what)
-        results += _results(case, seed, strict)
-    if progress:
-        progress(len(cases), len(cases), "")
+            progress(len(results), len(cases), cases[index].summary)
     versions = {
         "python": machine.python_version(),
         "numpy": np.__version__,
         **port.versions(),
     }
-    return Report(results, seed, versions, notes)
+    ordered = [result for index in range(len(cases)) for result in results[index]]
+    return Report(ordered, seed, versions, notes)
+
+
+def _cases(request: tuple, ways: tuple) -> list[Case]:
+    modes = ways[0]
+    cases = []
+    for port, optimizer, label in _subjects(*request):
+        _allowed("mode", modes, port.modes())
+        for setting, whole in _settings(port, *ways):
+            cases.append(Case(port, optimizer, label, setting, whole))
+    return cases
+
+
+def _run(
+    cases: list[Case], request: tuple, ways: tuple, judging: tuple[int, bool], jobs: int
+) -> Iterator[tuple[int, list[Result]]]:
+    if jobs == 1:
+        for index, case in enumerate(cases):
+            yield index, _results(case, *judging)
+        return
+    with ProcessPoolExecutor(
+        jobs, multiprocessing.get_context("spawn"), _begin_job, (request, ways)
+    ) as pool:
+        running = {
+            pool.submit(_job, index, judging): index for index in range(len(cases))
+        }
+        for done in as_completed(running):
+            yield running[done], done.result()
+
+
+_cases_of_job: list[Case] = []
+
+
+def _begin_job(request: tuple, ways: tuple) -> None:
+    from tf_impl.port import two_logical_cpus
+
+    two_logical_cpus()
+    _cases_of_job.extend(_cases(request, ways))
+
+
+def _job(index: int, judging: tuple[int, bool]) -> list[Result]:
+    return _results(_cases_of_job[index], *judging)
 
 
 def assert_conforms(target: Any, against: Any, **options: Any) -> Report:
@@ -356,8 +398,7 @@ def _better(score: Score, best: Score) -> bool:
     """Conforming, or at least failing later."""
     if best.conforms or score.conforms:
         return score.conforms and not best.conforms
-    assert score.failure and best.failure
-    return score.failure.step > best.failure.step
+    return score.survived > best.survived
 
 
 def _cost(convention: Convention, ideal: Score | None) -> str:
@@ -389,6 +430,10 @@ def _record(
             snapshots.append(session.read())
             seen = seen or session.hyperparameter_formats()
         except Exception as error:
-            crash = step + 1, f"{type(error).__name__}: {error}"
+            crash = step + 1, _first_line(error)
             break
     return Recording(program, snapshots, crash), seen
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:300]

@@ -9,7 +9,8 @@ another rule.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -56,54 +57,54 @@ def candidates(
         seen: formats in which the implementation was seen to keep hyperparameters.
     """
     yield ideal(stored)
-    tensors = ideal(stored).tensors
-    names = (*optimizer.hyperparameters(), "decay", *optimizer.constants)
-    single = dict.fromkeys(names, FLOAT32)
-    hidden = {n: f for n, f in single.items() if n not in seen}
-    places: list[tuple[str, Mapping[str, Format]]] = [("", {})]
+    wide = ideal(stored).tensors
     if stored is FLOAT64:
-        constants = {n: f for n, f in hidden.items() if n != "epsilon"}
-        places = [
-            (f"{_names(seen)} kept in float32, ", seen),
-            (
-                f"{_names({**constants, **seen})} kept in float32, ",
-                {**constants, **seen},
-            ),
-            ("hyperparameters kept in float32, ", single),
+        placed = [
+            Convention(
+                f"{', '.join(kept)} kept in float32, coefficients formed in float64",
+                FLOAT64,
+                FLOAT64,
+                dict.fromkeys(kept, FLOAT32),
+            )
+            for kept in _kept_in_float32(optimizer, seen)
         ]
-    placed = [
-        Convention(
-            f"{where}coefficients formed in {coefficients.name}"
-            + (
-                f", arithmetic in {arithmetic.name}"
-                if arithmetic is not tensors
-                else ""
-            ),
-            coefficients,
-            arithmetic,
-            formats,
-        )
-        for where, formats in places
-        for coefficients, arithmetic in dict.fromkeys(
-            [(FLOAT32, tensors), (FLOAT64, stored), (stored, stored)]
-            if stored is not FLOAT64
-            else [(FLOAT64, FLOAT64)]
-        )
-    ]
+    else:
+        placed = [
+            Convention(
+                f"coefficients formed in {coefficients.name}"
+                + ("" if tensors is wide else f", arithmetic in {tensors.name}"),
+                coefficients,
+                tensors,
+            )
+            for coefficients, tensors in dict.fromkeys(
+                [(FLOAT32, wide), (FLOAT64, stored), (stored, stored)]
+            )
+        ]
     yield from placed
     if not optimizer.rule.slots:
         for convention in (ideal(stored), *placed):
-            yield Convention(
-                f"{convention.sentence}, duplicates applied one by one",
-                convention.coefficients,
-                convention.tensors,
-                convention.hyperparameters,
+            yield replace(
+                convention,
+                sentence=f"{convention.sentence}, duplicates applied one by one",
                 one_by_one=True,
             )
 
 
-def _names(formats: Mapping[str, Format]) -> str:
-    return ", ".join(formats) or "nothing"
+def _kept_in_float32(
+    optimizer: Optimizer, seen: Mapping[str, Format]
+) -> Iterator[list[str]]:
+    """Hyperparameters that pass through float32: those seen, then those that may."""
+    values = optimizer.coefficients(0, Arithmetic())
+    names = (*optimizer.hyperparameters(), *optimizer.constants)
+    hidden = [
+        name
+        for name in dict.fromkeys(names)
+        if name not in seen and FLOAT32.round(values[name]) != values[name]
+    ]
+    for size in range(len(hidden) + 1):
+        for also in combinations(hidden, size):
+            if seen or also:
+                yield [*seen, *also]
 
 
 class BoundedArithmetic(Arithmetic):

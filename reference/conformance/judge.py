@@ -109,12 +109,14 @@ class Score:
         ratios: worst error as a fraction of the bound, by slot.
         undecidable: elements for which the rule itself may go either way.
         elements: elements compared.
+        survived: comparisons of whole steps before the first failure.
         failure: the first.
     """
 
     ratios: dict[str, float] = field(default_factory=dict)
     undecidable: int = 0
     elements: int = 0
+    survived: int = 0
     failure: Failure | None = None
 
     @property
@@ -134,6 +136,8 @@ class Score:
             self.ratios[slot] = max(self.ratios.get(slot, 0.0), ratio)
         self.undecidable += other.undecidable
         self.elements += other.elements
+        if self.conforms:
+            self.survived += other.survived
         if other.failure:
             self.fail(other.failure)
 
@@ -256,6 +260,8 @@ class _Judge:
                 came = np.asarray(after.state.shared[name])
                 for score in self.kinds.values():
                     self._elements(score, name, due, came, failure, exposes="")
+        for score in self.kinds.values():
+            score.survived += score.conforms
         for i, weight in enumerate(program.weights):
             seen = {"weight": after.weights[i], **after.state.slots[i]}
             due_by_slot = {"weight": weights[i], **state.slots[i]}
@@ -328,7 +334,7 @@ def compare(due: Bounded, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ratio = np.where(np.isfinite(value) & finite, ratio, np.inf)
     ratio = np.where(same | (overflow & ~finite), 0.0, ratio)
     unbounded = np.isfinite(value) & ~np.isfinite(bound)
-    ratio = np.where(unbounded & finite, 0.0, ratio)
+    ratio = np.where(unbounded & ~np.isnan(came), 0.0, ratio)
     ratio = np.where(overflow & ~np.isfinite(value), 0.0, ratio)
     undecidable = np.broadcast_to(due.branch, due.shape) | overflow | unbounded
     return ratio, undecidable

@@ -49,10 +49,14 @@ class Format:
         return 2.0**self.min_exponent
 
     def half_ulp(self, magnitude: np.ndarray) -> np.ndarray:
-        """Half the spacing of this format at ``magnitude``, subnormals included."""
+        """Half the spacing of this format at ``magnitude``, subnormals included.
+
+        Below float64's smallest number, its own half, the result is that number.
+        """
         exponent = np.frexp(magnitude)[1] - 1
         exponent = np.maximum(exponent, self.min_exponent)
-        return np.ldexp(1.0, exponent - self.precision)
+        exponent = np.where(magnitude == 0, self.min_exponent, exponent)
+        return np.ldexp(1.0, np.maximum(exponent - self.precision, -1074))
 
     def round(self, values: Any) -> np.ndarray:
         """The nearest numbers of this format, ties to even; overflow gives infinity."""
@@ -140,7 +144,10 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
             first tensor that it meets.
         branch: elements for which a comparison went either way within its bound; the
             bound covers both branches.
-        overflow: elements on whose way an intermediate overflowed, or may have.
+        overflow: elements on whose way an intermediate overflowed, or may have, or a
+            maximum or comparison met NaN: there IEEE 754 knows two answers (2008:
+            ``maxNum`` drops NaN; 2019: ``maximum`` keeps it), and rewrites of the rule
+            that are equal for numbers differ.
     """
 
     __slots__ = ("bound", "branch", "coefficient", "overflow", "rounding", "value")
@@ -266,11 +273,15 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Truth values, and where they depend on rounding."""
+    """Truth values, where they depend on rounding, and where they are about NaN."""
 
     truth: np.ndarray
     unsure: np.ndarray
+    met_nan: np.ndarray
     operands: tuple[Bounded, ...]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.truth, dtype)
 
 
 def _picked(mask: Any, shape: tuple[int, ...], key: Any) -> Any:
@@ -304,20 +315,26 @@ def _settled(
     rounding: Rounding,
     coefficient: bool,
     branch: Any = False,
+    overflow: Any = False,
 ) -> Bounded:
-    """The result of an operation: masks inherited, overflow noted, infinities exact."""
-    overflow: Any = False
+    """The result of an operation: masks inherited, overflow noted, infinities exact.
+
+    Nothing bounds a finite result that came by way of an overflow, since rewrites of a
+    rule need not overflow with it; nor where the bound itself is not a number.
+    """
     for x in operands:
         branch = branch | x.branch if x.branch is not False else branch
         overflow = overflow | x.overflow if x.overflow is not False else overflow
     largest = rounding.format.largest
     finite = np.isfinite(value)
-    over = finite & (np.abs(value) + bound > largest)
+    reach = np.abs(value) + np.where(np.isfinite(bound), bound, 0.0)
+    over = finite & (reach > largest)
     if over.any():
         overflow = overflow | over
         value = np.where(
             finite & (np.abs(value) > largest), np.sign(value) * np.inf, value
         )
+    bound = np.where(overflow | np.isnan(bound), np.inf, bound)
     bound = np.where(np.isinf(value), 0.0, bound)
     return Bounded(
         value,
@@ -373,8 +390,10 @@ def _through_ends(function: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def _power(value: Any, x: Bounded, y: Bounded) -> Any:
+    """The corners' spread; a base that is not negative stays so, whatever its bound."""
     spread: Any = 0.0
-    for a in (x.value - x.bound, x.value + x.bound):
+    low = np.where(x.value >= 0, np.maximum(x.value - x.bound, 0), x.value - x.bound)
+    for a in (low, x.value + x.bound):
         for b in (y.value - y.bound, y.value + y.bound):
             spread = np.maximum(spread, abs(a**b - value))
     return np.where((x.bound == 0) & (y.bound == 0), 0.0, spread)
@@ -413,7 +432,9 @@ def _choose(function: Callable[..., Any], sign: int) -> Callable[..., Bounded]:
             x.bound,
             np.where(lead < -spread, y.bound, np.maximum(x.bound, y.bound)),
         )
-        return _settled(value, bound, [x, y], rounding, coefficient)
+        result = _settled(value, bound, [x, y], rounding, coefficient)
+        result.overflow = result.overflow | np.isnan(value)
+        return result
 
     return apply
 
@@ -440,7 +461,8 @@ def _compare(function: Callable[..., Any]) -> Callable[..., Comparison]:
         (x, y), _, _ = _meet(*inputs)
         spread = x.bound + y.bound
         unsure = (np.abs(x.value - y.value) <= spread) & (spread > 0)
-        return Comparison(function(x.value, y.value), unsure, (x, y))
+        met_nan = np.isnan(x.value) | np.isnan(y.value)
+        return Comparison(function(x.value, y.value), unsure, met_nan, (x, y))
 
     return apply
 
@@ -448,14 +470,15 @@ def _compare(function: Callable[..., Any]) -> Callable[..., Comparison]:
 def _where(condition: Any, a: Any, b: Any) -> Bounded:
     if not isinstance(condition, Comparison):
         truth = np.asarray(condition)
-        condition = Comparison(truth, np.zeros(truth.shape, bool), ())
+        nowhere = np.zeros(truth.shape, bool)
+        condition = Comparison(truth, nowhere, nowhere, ())
     (a, b), rounding, coefficient = _meet(a, b)
     value = np.where(condition.truth, a.value, b.value)
     chosen = np.where(condition.truth, a.bound, b.bound)
     hull = np.abs(a.value - b.value) + np.maximum(a.bound, b.bound)
     bound = np.where(condition.unsure, hull, chosen)
     branch = np.where(condition.truth, a.branch, b.branch) | condition.unsure
-    overflow = np.where(condition.truth, a.overflow, b.overflow)
+    overflow = np.where(condition.truth, a.overflow, b.overflow) | condition.met_nan
     for x in condition.operands:
         branch = branch | x.branch
         overflow = overflow | x.overflow
@@ -474,13 +497,13 @@ def _summation(x: Bounded, add: Callable[[Any], Any], terms: Any) -> Bounded:
     total = add(np.abs(x.value) + x.bound)
     steps = np.maximum(np.asarray(terms) - 1, 0)
     bound = inherited + steps * x.rounding.of(total, 0.0, "add")
-    masks = [
+    branch, overflow = (
         add(np.broadcast_to(m, x.shape).astype(int)) > 0 if m is not False else False
         for m in (x.branch, x.overflow)
-    ]
-    result = _settled(value, bound, [], x.rounding, x.coefficient, masks[0])
-    result.overflow = result.overflow | masks[1]
-    return result
+    )
+    return _settled(
+        value, bound, [], x.rounding, x.coefficient, branch=branch, overflow=overflow
+    )
 
 
 def _sum(x: Bounded, **kwargs: Any) -> Bounded:
