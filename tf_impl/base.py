@@ -19,6 +19,7 @@ import functools
 import importlib
 import numbers
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,17 @@ def real(value: Any) -> Any:
 def epsilon_or_default(epsilon: float | None) -> float:
     """Return epsilon, or Keras' default for `None`. Zero, unlike in Keras, is zero."""
     return keras.backend.epsilon() if epsilon is None else float(epsilon)
+
+
+def after(*updates: Any) -> AbstractContextManager[Any]:
+    """Return a context whose operations run after the updates. Eager ones do anyway.
+
+    `tf.control_dependencies` in a function ignores what is not an operation or tensor;
+    what an update returns may be a list of them.
+    """
+    if tf.executing_eagerly():
+        return nullcontext()
+    return tf.control_dependencies([tf.group(*updates)])
 
 
 def cast(value: Any, dtype: tf.DType) -> Tensor:
@@ -201,6 +213,16 @@ class Optimizer(OptimizerV2):
             stored.restore_deferred(self._deferred_dependencies.get(name, ()))
             self._track_trackable(stored, name, overwrite=True)
 
+    def _trackable_children(
+        self, save_type: str = "checkpoint", **kwargs: Any
+    ) -> dict[str, Any]:
+        children = super()._trackable_children(save_type, **kwargs)
+        if save_type == "savedmodel":  # it must own the variables that functions read
+            for name, child in children.items():
+                if isinstance(child, _StoredHyper):
+                    children[name] = child.variable
+        return children
+
     def _real_hyper(self, name: str) -> Tensor:
         """Return the present value of a hyperparameter as a float64 scalar."""
         return cast(self._get_hyper(name), tf.float64)
@@ -311,8 +333,8 @@ class Optimizer(OptimizerV2):
                 update = self._resource_apply_dense(grad, var, apply_state=apply_state)
             if var.constraint is None:
                 return update
-            with tf.control_dependencies([update]):
-                return var.assign(var.constraint(var))
+            with after(update):
+                return var.assign(var.constraint(var), read_value=False)
 
         updates: list[Any] = []
         with tf.name_scope(name or self._name):
@@ -333,7 +355,7 @@ class Optimizer(OptimizerV2):
         """Count the step, after all updates. Where a step has state, advance it too."""
         if tf.executing_eagerly():
             return self.iterations.assign_add(1)
-        with tf.control_dependencies([tf.group(*updates)]):
+        with after(*updates):
             return self.iterations.assign_add(1, read_value=False)
 
     def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
@@ -412,6 +434,22 @@ class Optimizer(OptimizerV2):
             value = keras.backend.get_value(value)
         return value if isinstance(value, dict) else float(value)
 
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
+    ) -> Any:
+        """Return the optimizer that `get_config` describes; `config` is left alone."""
+        return super().from_config(dict(config), custom_objects=custom_objects)
+
+    def set_weights(self, weights: list[Any]) -> None:
+        """Set the state from arrays, as `get_weights` gives them.
+
+        A list without iterations, as optimizers of the first Keras wrote, starts at 0.
+        """
+        if len(weights) + 1 == len(self.weights):
+            weights = [np.array(0), *weights]
+        super().set_weights(weights)
+
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor, as plain Python values."""
         config = super().get_config()
@@ -429,20 +467,20 @@ class _StoredHyper(tf.__internal__.tracking.Trackable):
 
     def __init__(self, variable: tf.Variable) -> None:
         self._maybe_initialize_trackable()
-        self._variable = variable
+        self.variable = variable
 
     def _serialize_to_tensors(self) -> dict[str, Tensor]:
-        return {_VARIABLE_VALUE: tf.cast(self._variable.read_value(), tf.float32)}
+        return {_VARIABLE_VALUE: tf.cast(self.variable.read_value(), tf.float32)}
 
     def _restore_from_tensors(self, restored_tensors: dict[str, Tensor]) -> Any:
         stored = restored_tensors[_VARIABLE_VALUE]
-        present = self._variable.read_value()
+        present = self.variable.read_value()
         value = tf.cast(stored, tf.float64)
         if stored.dtype == tf.float32:
             if tf.executing_eagerly():
                 value = tf.constant(float(str(stored.numpy())), tf.float64)
             value = tf.where(tf.cast(present, tf.float32) == stored, present, value)
-        return self._variable.assign(value)
+        return self.variable.assign(value)
 
     def restore_deferred(self, positions: Sequence[Any]) -> None:
         """Restore what was read before the variable was there, of whatever dtype."""
@@ -451,12 +489,6 @@ class _StoredHyper(tf.__internal__.tracking.Trackable):
         for position in sorted(positions, key=lambda position: position.restore_uid):
             self._restore_from_tensors(position.value_tensors())
             self._update_uid = position.restore_uid
-
-    def _trackable_children(
-        self, save_type: str = "checkpoint", **kwargs: Any
-    ) -> dict[str, Any]:
-        # A SavedModel must own the variables that its functions read.
-        return {"variable": self._variable} if save_type == "savedmodel" else {}
 
 
 # The rule, on variables.
@@ -522,9 +554,9 @@ def _update_rows(
     )
     others = []
     if any(every_row):
-        with tf.control_dependencies(rows):
+        with after(*rows):
             others.append(_update_table(rule, variables, every_row, None, coefficients))
-    with tf.control_dependencies([] if tf.executing_eagerly() else others):
+    with after(*others):
         return tf.group(
             *(
                 tf.raw_ops.ResourceScatterUpdate(

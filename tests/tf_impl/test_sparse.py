@@ -103,7 +103,9 @@ def test_touched_rows_leaves_all_others_bitwise_alone(name, options):
 
 
 @pytest.mark.parametrize("name, options", CASES)
-def test_every_row_is_dense_on_the_scattered_gradient(name, options, sparse="every_row"):
+def test_every_row_is_dense_on_the_scattered_gradient(
+    name, options, sparse="every_row"
+):
     optimizer, w = after_warm_up(name, options, sparse=sparse)
     optimizer.apply_gradients([(slices(DENSE[1][:3], [2, 0, 2]), w)])
     scattered = np.zeros((4, 2))

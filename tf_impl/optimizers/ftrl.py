@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer, Tensor
+from tf_impl.base import Optimizer, Tensor, after
 
 
 def _ftrl(w, g, n, z, power, learning_rate, l1, l2, l2_shrinkage, beta):
@@ -120,7 +120,7 @@ class Ftrl(Optimizer):
 
         def branch(rule: Callable[..., Any]) -> Callable[[], Any]:
             def run() -> Tensor:
-                with tf.control_dependencies([update(rule)]):
+                with after(update(rule)):
                     return tf.constant(0)
 
             return run

@@ -7,7 +7,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import LearningRateSchedule, Optimizer, Tensor, epsilon_or_default
+from tf_impl.base import (
+    LearningRateSchedule,
+    Optimizer,
+    Tensor,
+    after,
+    epsilon_or_default,
+)
+
+SCHEDULE_DECAY = 0.004
 
 
 def _nadam(
@@ -64,7 +72,7 @@ class Nadam(Optimizer):
         name: str = "Nadam",
         **kwargs: Any,
     ) -> None:
-        decay = kwargs.pop("decay", 0.004)
+        decay = kwargs.pop("decay", SCHEDULE_DECAY)
         kwargs["decay"] = kwargs.pop("schedule_decay", decay)
         learning_rate = kwargs.get("lr", learning_rate)
         if isinstance(learning_rate, LearningRateSchedule):
@@ -127,17 +135,21 @@ class Nadam(Optimizer):
         return self._real_hyper("learning_rate")
 
     def _finish_step(self, updates: Sequence[Any], apply_state: dict[Any, Any]) -> Any:
-        with tf.control_dependencies([] if tf.executing_eagerly() else updates):
+        with after(*updates):
             t = tf.cast(self.iterations + 1, tf.float64)
             product = tf.cast(self._momentum_product(t), self._m_cache.dtype)
             advance = self._m_cache.assign(product)
         return super()._finish_step([*updates, advance], apply_state)
 
     def get_config(self) -> dict[str, Any]:
-        return {
+        config = {
             **super().get_config(),
             **self._hyper_config("learning_rate"),
             "decay": self._initial_decay,
             **self._hyper_config("beta_1", "beta_2"),
             "epsilon": self.epsilon,
         }
+        if self._initial_decay != SCHEDULE_DECAY:
+            # Keras writes it as `decay` alone, which its constructor overrides.
+            config["schedule_decay"] = self._initial_decay
+        return config
