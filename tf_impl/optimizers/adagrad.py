@@ -15,6 +15,12 @@ def _adagrad(w, g, n, learning_rate, epsilon):
     return w, n
 
 
+def _kernel(w, g, n, learning_rate, epsilon):
+    return tf.raw_ops.ResourceApplyAdagradV2(
+        var=w, accum=n, lr=learning_rate, epsilon=epsilon, grad=g
+    )
+
+
 class Adagrad(Optimizer):
     """Adagrad (Duchi, Hazan, Singer, 2011, JMLR 12).
 
@@ -50,7 +56,9 @@ class Adagrad(Optimizer):
         self._set_hyper("decay", self._initial_decay)
         self._initial_accumulator_value = initial_accumulator_value
         self.epsilon = epsilon_or_default(epsilon)
-        self._define(_adagrad, {"accumulator": initial_accumulator_value})
+        self._define(
+            _adagrad, {"accumulator": initial_accumulator_value}, kernel=_kernel
+        )
 
     def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
         return {"learning_rate": learning_rate, "epsilon": self.epsilon}

@@ -10,12 +10,12 @@ import tensorflow as tf
 from tf_impl.base import Optimizer, Tensor, after
 
 
-def _ftrl(w, g, n, z, power, learning_rate, l1, l2, l2_shrinkage, beta):
+def _ftrl(w, g, n, z, power, learning_rate, l1, l2, l2_shrinkage):
     n_new = n + tf.square(g)
     sigma = (power(n_new) - power(n)) / learning_rate
     z = z + (g + 2 * l2_shrinkage * w - sigma * w)
     shrunk = tf.sign(z) * l1 - z
-    curvature = (power(n_new) + beta) / learning_rate + 2 * l2
+    curvature = power(n_new) / learning_rate + 2 * l2
     # `not above` rather than `at most`: a NaN stays one.
     w = tf.where(tf.abs(z) <= l1, tf.zeros_like(w), shrunk / curvature)
     return w, n_new, z
@@ -27,6 +27,26 @@ def _ftrl_root(w, g, n, z, learning_rate_power, **coefficients):
 
 def _ftrl_power(w, g, n, z, learning_rate_power, **coefficients):
     return _ftrl(w, g, n, z, lambda x: tf.pow(x, -learning_rate_power), **coefficients)
+
+
+def _kernel(w, g, n, z, learning_rate, learning_rate_power, l1, l2, l2_shrinkage):
+    step = tf.raw_ops.ResourceApplyFtrlV2(
+        var=w,
+        accum=n,
+        linear=z,
+        grad=g,
+        lr=learning_rate,
+        l1=l1,
+        l2=l2,
+        l2_shrinkage=l2_shrinkage,
+        lr_power=learning_rate_power,
+    )
+    # Where z became NaN, that operation makes w zero, and this one NaN.
+    with tf.control_dependencies([step]):
+        z_new = tf.raw_ops.ReadVariableOp(resource=z, dtype=g.dtype)
+        return tf.raw_ops.ResourceApplyGradientDescent(
+            var=w, alpha=tf.zeros_like(learning_rate), delta=z_new
+        )
 
 
 class Ftrl(Optimizer):
@@ -94,7 +114,9 @@ class Ftrl(Optimizer):
             l2_shrinkage_regularization_strength
         )
         self._define(
-            _ftrl_root, {"accumulator": initial_accumulator_value, "linear": 0.0}
+            _ftrl_root,
+            {"accumulator": initial_accumulator_value, "linear": 0.0},
+            kernel=_kernel,
         )
 
     def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
@@ -103,13 +125,14 @@ class Ftrl(Optimizer):
             super()._create_slots([var])
 
     def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
+        # n**-power / learning_rate + beta / learning_rate + 2 * l2 is the curvature.
+        beta_as_l2 = tf.math.divide_no_nan(self._real_hyper("beta"), 2 * learning_rate)
         return {
             "learning_rate": learning_rate,
             "learning_rate_power": self._real_hyper("learning_rate_power"),
             "l1": self._real_hyper("l1_regularization_strength"),
-            "l2": self._real_hyper("l2_regularization_strength"),
+            "l2": self._real_hyper("l2_regularization_strength") + beta_as_l2,
             "l2_shrinkage": self._l2_shrinkage_regularization_strength,
-            "beta": self._real_hyper("beta"),
         }
 
     def _with_rule(

@@ -26,6 +26,27 @@ def _nesterov(w, g, a, learning_rate, momentum):
     return w, a
 
 
+def _plain_kernel(w, g, learning_rate):
+    return tf.raw_ops.ResourceApplyGradientDescent(var=w, alpha=learning_rate, delta=g)
+
+
+def _momentum_kernel(w, g, a, learning_rate, momentum):
+    return tf.raw_ops.ResourceApplyKerasMomentum(
+        var=w, accum=a, lr=learning_rate, grad=g, momentum=momentum
+    )
+
+
+def _nesterov_kernel(w, g, a, learning_rate, momentum):
+    return tf.raw_ops.ResourceApplyKerasMomentum(
+        var=w,
+        accum=a,
+        lr=learning_rate,
+        grad=g,
+        momentum=momentum,
+        use_nesterov=True,
+    )
+
+
 class SGD(Optimizer):
     """Gradient descent, with heavy-ball or Nesterov momentum.
 
@@ -59,10 +80,12 @@ class SGD(Optimizer):
         self._momentum = has_momentum(momentum)
         self._set_hyper("momentum", momentum)
         self.nesterov = nesterov
-        if self._momentum:
-            self._define(_nesterov if nesterov else _momentum, {"momentum": 0.0})
+        if self._momentum and nesterov:
+            self._define(_nesterov, {"momentum": 0.0}, kernel=_nesterov_kernel)
+        elif self._momentum:
+            self._define(_momentum, {"momentum": 0.0}, kernel=_momentum_kernel)
         else:
-            self._define(_plain, {})
+            self._define(_plain, {}, kernel=_plain_kernel)
 
     def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
         coefficients = {"learning_rate": learning_rate}
