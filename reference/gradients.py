@@ -125,9 +125,9 @@ def rounded_once(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
     ml_dtypes rounds float64 to float32 on its way to bfloat16, which moves what lies
     beside the middle of two numbers onto the middle. A float32 that is made odd where
-    it is not exact stays on its side (Boldo, Melquiond, *Emulation of a FMA and Correctly
-    Rounded Sums: Proved Algorithms Using Rounding to Odd*, IEEE Transactions on
-    Computers 57, 2008).
+    it is not exact stays on its side (Boldo, Melquiond, *Emulation of a FMA and
+    Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd*, IEEE Transactions
+    on Computers 57, 2008).
     """
     if dtype.name == "bfloat16" and array.dtype in (np.float64, np.longdouble):
         nearest = array.astype(np.float32)

@@ -479,16 +479,12 @@ def _where(condition: Any, a: Any, b: Any) -> Bounded:
     bound = np.where(condition.unsure, hull, chosen)
     branch = np.where(condition.truth, a.branch, b.branch) | condition.unsure
     overflow = np.where(condition.truth, a.overflow, b.overflow) | condition.met_nan
+    overflow = overflow | (condition.unsure & ~np.isfinite(hull))
     for x in condition.operands:
         branch = branch | x.branch
         overflow = overflow | x.overflow
-    return Bounded(
-        value,
-        bound,
-        rounding,
-        coefficient=coefficient,
-        branch=branch,
-        overflow=overflow,
+    return _settled(
+        value, bound, [], rounding, coefficient, branch=branch, overflow=overflow
     )
 
 
