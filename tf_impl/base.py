@@ -821,6 +821,7 @@ def _validated(
         ValueError: what is known now does not fit. What only a running graph can see
             raises `InvalidArgumentError` there, before any variable is changed.
     """
+    grads_and_vars = [(_as_tensors(grad), var) for grad, var in grads_and_vars]
     checks: list[Any] = []
     for grad, var in grads_and_vars:
         if var.dtype.base_dtype not in _FLOATS:
@@ -842,6 +843,13 @@ def _validated(
         return list(grads_and_vars)
     with tf.control_dependencies(checks):
         return [(_map_values(tf.identity, grad), var) for grad, var in grads_and_vars]
+
+
+def _as_tensors(grad: Any) -> Any:
+    if not isinstance(grad, tf.IndexedSlices):
+        return tf.convert_to_tensor(grad)
+    values, indices = (tf.convert_to_tensor(x) for x in (grad.values, grad.indices))
+    return tf.IndexedSlices(values, indices, grad.dense_shape)
 
 
 def _values_dtype(grad: Any) -> tf.DType:

@@ -214,3 +214,15 @@ def test_the_first_bad_step_makes_no_progress():
         optimizer.apply_gradients([(tf.ones(2), w)])
     assert optimizer.iterations == 0
     assert optimizer._m_cache == 1
+
+
+@pytest.mark.parametrize("name, options", CASES)
+def test_numpy_arrays_are_gradients_too(name, options):
+    outcomes = []
+    for convert in (tf.constant, lambda x: tf.constant(x).numpy()):
+        optimizer, w = tf_impl.OPTIMIZERS[name](0.1, **options), variable()
+        optimizer.apply_gradients([(convert([[0.5, 1.0]] * 4), w)])
+        sparse = tf.IndexedSlices(convert([[2.0, 0.25]] * 2), convert([3, 3]))
+        optimizer.apply_gradients([(sparse, w)])
+        outcomes.append(state(optimizer, w))
+    assert same(*outcomes)

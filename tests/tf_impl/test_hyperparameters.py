@@ -44,9 +44,7 @@ def test_float64_steps_are_those_of_real_hyperparameters(name, options):
         for k, v in config.items()
         if k in ("learning_rate", "beta_1", "beta_2", "rho", "beta")
     }
-    given = train(
-        tf_impl.OPTIMIZERS[name](**{**options, **exact}), variable("float64")
-    )
+    given = train(tf_impl.OPTIMIZERS[name](**{**options, **exact}), variable("float64"))
     plain = train(
         tf_impl.OPTIMIZERS[name](learning_rate=0.1, **options), variable("float64")
     )
