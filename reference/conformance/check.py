@@ -348,19 +348,28 @@ def _results(case: Case, seed: int, strict: bool) -> list[Result]:
         runs.append((recording, optimizer, seen))
     platform = case.port.platform(setting)
 
-    def judged(convention: Convention) -> dict[str, Score]:
+    def judged(convention: Convention, to_the_end: bool) -> dict[str, Score]:
         total: dict[str, Score] = {}
         for recording, optimizer, _ in runs:
-            scores = judge(recording, optimizer, convention, setting, platform)
+            scores = judge(
+                recording,
+                optimizer,
+                convention,
+                setting,
+                platform,
+                to_the_end=to_the_end,
+            )
             for kind, score in scores.items():
                 total.setdefault(kind, Score()).add(score)
+            if not to_the_end and not any(s.conforms for s in total.values()):
+                break
         return total
 
     seen = runs[0][2] if runs else {}
     found: dict[str, tuple[Convention, Score]] = {}
     first: dict[str, Score] = {}
     for convention in candidates(case.optimizer, setting.dtype, seen):
-        scores = judged(convention)
+        scores = judged(convention, to_the_end=not first)
         first = first or scores
         for kind, score in scores.items():
             best = found.get(kind)

@@ -148,9 +148,15 @@ def judge(
     convention: Convention,
     setting: Setting,
     platform: Platform,
+    *,
+    to_the_end: bool = True,
 ) -> dict[str, Score]:
-    """The score for each kind of gradient in the program, ``dense`` and ``sparse``."""
-    return _Judge(recording, optimizer, convention, setting, platform).scores()
+    """The score for each kind of gradient in the program, ``dense`` and ``sparse``.
+
+    Unless ``to_the_end``, it is enough to know that each kind fails.
+    """
+    judge = _Judge(recording, optimizer, convention, setting, platform)
+    return judge.scores(to_the_end)
 
 
 class _Judge:
@@ -175,7 +181,7 @@ class _Judge:
         )
         self.kinds = {weight.kind: Score() for weight in self.program.weights}
 
-    def scores(self) -> dict[str, Score]:
+    def scores(self, to_the_end: bool) -> dict[str, Score]:
         snapshots = self.recording.snapshots
         free = self._lifted(snapshots[0], None)
         optimizer = self.optimizer
@@ -189,6 +195,8 @@ class _Judge:
             )
             free = self._advanced(optimizer, free, step)
             self._compare("free", step, free, after)
+            if not to_the_end and not any(s.conforms for s in self.kinds.values()):
+                return self.kinds
         if self.recording.crash:
             step, message = self.recording.crash
             for score in self.kinds.values():
@@ -263,8 +271,8 @@ class _Judge:
         for score in self.kinds.values():
             score.survived += score.conforms
         for i, weight in enumerate(program.weights):
-            seen = {"weight": after.weights[i], **after.state.slots[i]}
-            due_by_slot = {"weight": weights[i], **state.slots[i]}
+            seen = {**after.state.slots[i], "weight": after.weights[i]}
+            due_by_slot = {**state.slots[i], "weight": weights[i]}
             for slot, due in due_by_slot.items():
                 if slot in seen:
                     self._elements(
