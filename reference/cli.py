@@ -152,37 +152,44 @@ def _settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _list(options: argparse.Namespace) -> int:
-    rows = [_described(name, cls) for name, cls in OPTIMIZERS.items()]
     if options.json:
-        print(json.dumps(rows, indent=1))
+        described = [_described(name, cls) for name, cls in OPTIMIZERS.items()]
+        print(json.dumps(described, indent=1))
         return CONFORMS
-    columns = ("name", "paper", "slots", "sparse", "home")
-    cells = [dict(zip(columns, columns, strict=True)), *map(_joined, rows)]
-    widths = {c: max(len(row[c]) for row in cells) for c in columns}
-    for row in cells:
-        print("  ".join(row[c].ljust(widths[c]) for c in columns).rstrip())
+    rows = [("optimizer", "slots", "sparse gradient changes", "from", "paper")]
+    for cls in OPTIMIZERS.values():
+        rows += dict.fromkeys(_row(cls(**example)) for example in cls.examples)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(w) for cell, w in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
     return CONFORMS
+
+
+def _row(optimizer: Optimizer) -> tuple[str, ...]:
+    cls = type(optimizer)
+    return (
+        cls.__name__,
+        ", ".join(_slots(optimizer)) or "-",
+        str(optimizer.policy),
+        cls.home.removeprefix("tf.keras.optimizers."),
+        cls.paper,
+    )
+
+
+def _slots(optimizer: Optimizer) -> list[str]:
+    shared = optimizer.shared.slots.values() if optimizer.shared else ()
+    return [*optimizer.slots, *(slot.name for slot in shared)]
 
 
 def _described(name: str, cls: type[Optimizer]) -> dict[str, Any]:
     examples = [cls(**options) for options in cls.examples]
-    slots = dict.fromkeys(slot for example in examples for slot in example.slots)
-    shared = [s.name for s in cls.shared.slots.values()] if cls.shared else []
-    policies = dict.fromkeys(str(example.policy) for example in examples)
     return {
         "name": name,
         "paper": cls.paper,
-        "slots": [*slots, *shared],
-        "sparse": list(policies),
+        "slots": list(dict.fromkeys(s for e in examples for s in _slots(e))),
+        "sparse": list(dict.fromkeys(str(e.policy) for e in examples)),
         "home": cls.home,
-    }
-
-
-def _joined(row: dict[str, Any]) -> dict[str, str]:
-    return {
-        **row,
-        "slots": ", ".join(row["slots"]) or "-",
-        "sparse": " | ".join(row["sparse"]),
     }
 
 

@@ -1,0 +1,41 @@
+"""Surprises in TensorFlow, pinned so that their mending is noticed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+EMPTY_ALL_REDUCE = """
+import tensorflow as tf
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+two = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, two)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+@tf.function
+def total(count):
+    def replica(count):
+        gradient = tf.IndexedSlices(tf.ones([count, 2]), tf.range(count))
+        context = tf.distribute.get_replica_context()
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, gradient).values
+    return strategy.run(replica, args=(count,))
+
+total(tf.constant(3))
+print("three rows: done", flush=True)
+total(tf.constant(0))
+print("no rows: done", flush=True)
+"""
+
+
+def test_an_all_reduce_of_no_rows_ends_the_process():
+    """The reason why mirrored runs of the check have no empty sparse gradients."""
+    run = subprocess.run(
+        [sys.executable, "-c", EMPTY_ALL_REDUCE],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.stdout == "three rows: done\n"
+    assert run.returncode == -signal.SIGSEGV
