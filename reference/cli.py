@@ -156,7 +156,9 @@ def _list(options: argparse.Namespace) -> int:
         described = [_described(name, cls) for name, cls in OPTIMIZERS.items()]
         print(json.dumps(described, indent=1))
         return CONFORMS
-    rows = [("optimizer", "slots", "sparse gradient changes", "from", "paper")]
+    rows: list[tuple[str, ...]] = [
+        ("optimizer", "slots", "sparse gradient changes", "from", "paper")
+    ]
     for cls in OPTIMIZERS.values():
         rows += dict.fromkeys(_row(cls(**example)) for example in cls.examples)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -88,11 +88,18 @@ class OptimizerV2Port:
         return {"tensorflow": tf.__version__, "keras": keras.__version__}
 
     def accepts(self) -> set[str]:
-        parameters = inspect.signature(self.target).parameters.values()
-        names = {p.name for p in parameters}
-        if any(p.kind is p.VAR_KEYWORD for p in parameters):
-            names |= CLIPPING_AND_DECAY
-        return names
+        names: set[str] = set()
+        for cls in inspect.getmro(self.target):
+            if "__init__" not in vars(cls):
+                continue
+            parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
+            names |= {p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
+            names |= {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+            if cls is OptimizerV2:
+                names |= CLIPPING_AND_DECAY
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                break
+        return names - {"self"}
 
     def start(
         self,
@@ -154,7 +161,11 @@ class OptimizerV2Session:
         ):
             variable.assign(self._array(w))
             for name, value in slots.items():
-                self.optimizer.get_slot(variable, name).assign(self._array(value))
+                try:
+                    slot = self.optimizer.get_slot(variable, name)
+                except KeyError as error:
+                    raise Refused(f"it has no slot {name} to start from") from error
+                slot.assign(self._array(value))
         for name, value in snapshot.state.shared.items():
             kept = self._shared_variable(name)
             kept.assign(np.asarray(value, kept.dtype.as_numpy_dtype))

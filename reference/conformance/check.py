@@ -220,7 +220,7 @@ def _subjects(
     if unknown:
         raise ValueError(
             f"{port.name} does not take {', '.join(sorted(unknown))}; it takes "
-            f"{', '.join(sorted(port.accepts() - {'self', 'kwargs', 'name'}))}"
+            f"{', '.join(sorted(port.accepts() - {'name'}))}"
         )
     yield port, optimizer, _label(port.name, hyperparameters)
 
@@ -346,6 +346,8 @@ def _results(case: Case, seed: int, strict: bool) -> list[Result]:
             notes.append(f"program '{program.name}' was refused: {refusal}")
             continue
         runs.append((recording, optimizer, seen))
+    if hidden := _hidden_slots(case.optimizer, [r for r, _, _ in runs]):
+        notes.append(f"not seen, checked through the weights: {', '.join(hidden)}")
     platform = case.port.platform(setting)
 
     def judged(convention: Convention, to_the_end: bool) -> dict[str, Score]:
@@ -446,3 +448,15 @@ def _record(
 
 def _first_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+
+
+def _hidden_slots(optimizer: Optimizer, recordings: list[Recording]) -> list[str]:
+    """Slots of the rule that no snapshot shows under their names."""
+    seen = {
+        name
+        for recording in recordings
+        for snapshot in recording.snapshots
+        for slots in snapshot.state.slots
+        for name in slots
+    }
+    return [name for name in optimizer.slots if recordings and name not in seen]

@@ -116,6 +116,8 @@ class Report:
         lines = [self.table(), ""]
         for (sentence, cost), names in self._conventions().items():
             lines.append(f"{', '.join(names)}: {sentence}. {cost}")
+        for note, names in self._notes().items():
+            lines.append(f"{', '.join(names)}: {note}")
         lines += self.notes
         shown: set[str] = set()
         for r in self.failures:
@@ -130,6 +132,15 @@ class Report:
         good = sum(r.conforms for r in self.results)
         lines += ["", f"{good} of {len(self.results)} conform"]
         return "\n".join(lines)
+
+    def _notes(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for r in self.results:
+            for note in r.notes:
+                names = found.setdefault(note, [])
+                if r.optimizer not in names:
+                    names.append(r.optimizer)
+        return found
 
     def _conventions(self) -> dict[tuple[str, str], list[str]]:
         found: dict[tuple[str, str], list[str]] = {}

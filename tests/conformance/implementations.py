@@ -17,6 +17,7 @@ class RightAdam(OptimizerV2):
     """Adam on every row, as legacy Keras."""
 
     coefficient_dtype = tf.float64
+    slots = ("m", "v")
 
     def __init__(
         self,
@@ -32,10 +33,9 @@ class RightAdam(OptimizerV2):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def _create_slots(self, var_list):
-        for var in var_list:
-            self.add_slot(var, "m")
-        for var in var_list:
-            self.add_slot(var, "v")
+        for slot in self.slots:
+            for var in var_list:
+                self.add_slot(var, slot)
 
     def rate(self):
         rate = self._get_hyper("learning_rate")
@@ -75,7 +75,7 @@ class RightAdam(OptimizerV2):
 
     def _resource_apply_dense(self, grad, var, apply_state=None):
         scalars = self.scalars(var.dtype)
-        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        m, v = (self.get_slot(var, slot) for slot in self.slots)
         new_m, new_v = self.moments(grad, m, v, scalars)
         step = self.step(scalars[0], new_m, self.denominator(new_v, scalars[5]))
         return tf.group(
@@ -101,6 +101,15 @@ class SinglePrecisionCoefficients(RightAdam):
     """``1 - beta`` and ``beta**t`` in float32: another convention, not a fault."""
 
     coefficient_dtype = tf.float32
+
+
+class OtherNames(RightAdam):
+    """Right, with slots under names that the rule does not know, and no signature."""
+
+    slots = ("first", "second")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
 
 
 class EpsilonUnderRoot(RightAdam):
@@ -156,7 +165,7 @@ class SignOfSecondMomentLost(RightAdam):
 class OldMomentInStep(RightAdam):
     def _resource_apply_dense(self, grad, var, apply_state=None):
         scalars = self.scalars(var.dtype)
-        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        m, v = (self.get_slot(var, slot) for slot in self.slots)
         old_m = tf.identity(m)
         new_m, new_v = self.moments(grad, m, v, scalars)
         step = self.step(scalars[0], old_m, self.denominator(new_v, scalars[5]))
@@ -166,7 +175,7 @@ class OldMomentInStep(RightAdam):
 class MomentNotKept(RightAdam):
     def _resource_apply_dense(self, grad, var, apply_state=None):
         scalars = self.scalars(var.dtype)
-        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        m, v = (self.get_slot(var, slot) for slot in self.slots)
         new_m, new_v = self.moments(grad, m, v, scalars)
         step = self.step(scalars[0], new_m, self.denominator(new_v, scalars[5]))
         return tf.group(m.assign(new_m), var.assign_sub(step))
@@ -246,5 +255,7 @@ class EmptyGradientSkipped(RightAdam):
 
 
 FAULTS = [
-    cls for cls in RightAdam.__subclasses__() if cls is not SinglePrecisionCoefficients
+    cls
+    for cls in RightAdam.__subclasses__()
+    if cls not in (SinglePrecisionCoefficients, OtherNames)
 ]

@@ -75,6 +75,13 @@ def test_sparse_faults_leave_the_dense_results_alone():
         assert set(failures(judged(name))) == {"sparse"}, name
 
 
+def test_slots_under_other_names_are_checked_through_the_weights():
+    epsilon = {"epsilon": 1e-3}
+    report = check(implementations.OtherNames, "Adam", hyperparameters=epsilon, **EAGER)
+    assert report.conforms, str(report)
+    assert "not seen, checked through the weights: m, v" in str(report)
+
+
 def test_coefficients_in_float32_are_a_convention_with_a_price():
     report = check(SinglePrecisionCoefficients, "Adam", **EAGER)
     assert report.conforms, str(report)
