@@ -316,7 +316,7 @@ class Optimizer(OptimizerV2):
             grads_and_vars = [(_scaled(g, factor), v) for g, v in grads_and_vars]
         if self.gradient_transformers:
             grads_and_vars = [
-                (_map_values(lambda g, v=v: tf.cast(g, v.dtype), g), v)
+                (_map_values(functools.partial(tf.cast, dtype=v.dtype), g), v)
                 for g, v in _deduplicated(grads_and_vars)
             ]
             for transform in self.gradient_transformers:
@@ -694,7 +694,7 @@ def _traced(
         result = body(static, list(arguments[:handles]), list(gradient), coefficients)
         return None if isinstance(result, tf.Operation) else result
 
-    shapes = [[]] * handles + [None] * gradients + [[]] * len(names)
+    shapes: list[Any] = [[]] * handles + [None] * gradients + [[]] * len(names)
     specs = [
         tf.TensorSpec(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)
     ]

@@ -51,19 +51,23 @@ def after_warm_up(name, options, **kwargs):
 def test_duplicates_are_a_sum_in_any_order(name, options, mode):
     values = np.array([[1.0, 2.0], [4.0, 0.5], [0.25, 8.0], [2.0, 1.0]])  # exact sums
     indices = np.array([3, 0, 3, 3])
+    optimizer, w = after_warm_up(name, options)
+    weights, *slots = state(optimizer, w)
+
+    def step(grad):
+        optimizer.apply_gradients([(grad, w)])
+
+    if mode != "eager":
+        step = tf.function(step, jit_compile=mode == "xla")
     outcomes = []
     for order in ([0, 1, 2, 3], [3, 1, 0, 2], [2, 3, 0, 1]):
-        optimizer, w = after_warm_up(name, options)
-
-        def step(grad, optimizer=optimizer, w=w):
-            optimizer.apply_gradients([(grad, w)])
-
-        if mode != "eager":
-            step = tf.function(step, jit_compile=mode == "xla")
+        w.assign(weights)
+        optimizer.set_weights(slots)
         step(slices(values[order], indices[order]))
         outcomes.append(state(optimizer, w))
-    optimizer, w = after_warm_up(name, options)
     summed = slices([values[1], values[0] + values[2] + values[3]], [0, 3])
+    w.assign(weights)
+    optimizer.set_weights(slots)
     optimizer.apply_gradients([(summed, w)])
     if mode == "xla":
         assert_close(optimizer, outcomes[0], state(optimizer, w), steps=1)

@@ -147,7 +147,7 @@ def test_callbacks_change_the_learning_rate():
 # Constraints
 
 
-@pytest.mark.parametrize("mode", ["eager", "function", "xla"])
+@pytest.mark.parametrize("mode", ["eager", "function"])
 @SPARSE
 @pytest.mark.parametrize("name, options", CASES)
 def test_constraints_hold_after_dense_and_sparse_steps(name, options, sparse, mode):

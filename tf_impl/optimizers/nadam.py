@@ -86,7 +86,7 @@ class Nadam(Optimizer):
         self._set_hyper("beta_1", beta_1)
         self._set_hyper("beta_2", beta_2)
         self.epsilon = epsilon_or_default(epsilon)
-        self._m_cache: tf.Variable | None = None
+        self._m_cache: Any = None  # a variable, once the first slots are made
         self._define(_nadam, {"m": 0.0, "v": 0.0}, every_row=("m", "v"))
 
     def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
