@@ -2,20 +2,19 @@
 
     python tests/tf_impl/run_keras_tests.py CHECKOUT [--original] [NAME ...]
 
-CHECKOUT is a checkout of the repository keras-team/tf-keras: no package on PyPI has
-these tests (the wheels and source archives of tf-keras, and of keras up to 2.15, leave
-them out), so they cannot be a part of the test-suite.  NAME picks some of `adam`,
+CHECKOUT is a checkout of the repository keras-team/tf-keras: no published package has
+these tests (the wheels and the source archive of tf-keras and the wheels of keras 2.6
+to 2.15 leave them out), so they cannot be a part of the test-suite.  NAME picks some of `adam`,
 `adadelta`, ... `optimizer_v2`; without it all run.  `--original` leaves Keras' classes
 in place, to tell what a failure is due to.
 
 What is done to each `tf_keras/optimizers/legacy/NAME_test.py`: imports are turned to
 the installed package (`tf_keras.src`, or `keras.src` on TensorFlow 2.15), the classes
 of the eight modules are replaced by ours, and complex dtypes are taken off the lists of
-dtypes, as `tf_impl` has none.  A failure that is due to a bug that the test asserts, or
-to something that is not there on purpose, is listed in `EXPECTED` with its reason.
+dtypes, as `tf_impl` refuses complex weights.  No test may fail: none of them asserts
+one of the faults that `tf_impl` does not share with Keras.
 
-The exit status is 0 if every test passes that is not listed and every listed one fails,
-1 if not, 2 if CHECKOUT has no such tests.
+The exit status is 0 if all pass, 1 if not, 2 if CHECKOUT has no such tests.
 """
 
 from __future__ import annotations
@@ -54,17 +53,6 @@ FILES = (*MODULES, "optimizer_v2")
 
 # Test classes that are about something else than the eight classes.
 NOT_OURS = {"NonFusedAdamOptimizerTest"}
-
-# Pattern of the test's id -> why it must fail.
-EXPECTED: dict[str, str] = {}
-
-
-def why_expected(test: str) -> str | None:
-    """The reason why `test`, an id such as `adam.Case.testX`, must fail, or None."""
-    for pattern, reason in EXPECTED.items():
-        if re.fullmatch(pattern, test):
-            return reason
-    return None
 
 
 def load(checkout: Path, name: str) -> types.ModuleType:
@@ -123,12 +111,12 @@ def main() -> int:
         print(f"there is no {missing[0]}_test.py in {legacy}", file=sys.stderr)
         return 2
 
-    rows: list[tuple[str, int, int, int, int]] = []
+    rows: list[tuple[str, int, int, int]] = []
     reports: list[str] = []
     replaced = contextlib.nullcontext() if arguments.original else classes_replaced()
     with replaced:
         for name in names:
-            passed = expected = skipped = wrong = 0
+            passed = skipped = failed = 0
             for test in tests_of(load(arguments.checkout, name)):
                 label = f"{name}.{type(test).__name__}.{test.id().rpartition('.')[2]}"
                 print(f"\r{label:.78}".ljust(80), end="", file=sys.stderr, flush=True)
@@ -136,27 +124,21 @@ def main() -> int:
                 with contextlib.redirect_stdout(io.StringIO()):
                     test.run(result)
                 failures = [text for _, text in result.failures + result.errors]
-                reason = None if arguments.original else why_expected(label)
-                if result.skipped:
+                if failures:
+                    failed += 1
+                    reports.append(f"FAILED {label}\n{failures[0]}")
+                elif result.skipped:
                     skipped += 1
-                elif failures and reason:
-                    expected += 1
-                    reports.append(f"expected  {label}: {reason}")
-                elif failures:
-                    wrong += 1
-                    reports.append(f"FAILED    {label}\n{failures[0]}")
-                elif reason:
-                    wrong += 1
-                    reports.append(f"PASSED    {label}, but it must fail: {reason}")
                 else:
                     passed += 1
-            rows.append((name, passed, skipped, expected, wrong))
+            rows.append((name, passed, skipped, failed))
     print("\r".ljust(80), file=sys.stderr)
     print("\n".join(reports))
-    print(f"\n{'file':18}{'passed':>8}{'skipped':>9}{'expected':>10}{'wrong':>7}")
-    for name, *counts in (*rows, ("all", *map(sum, list(zip(*rows, strict=True))[1:]))):
-        print("{:18}{:8}{:9}{:10}{:7}".format(name, *counts))
-    return 1 if any(row[-1] for row in rows) else 0
+    totals = [sum(column) for column in zip(*(row[1:] for row in rows), strict=True)]
+    print(f"{'file':18}{'passed':>8}{'skipped':>9}{'failed':>8}")
+    for name, *counts in (*rows, ("all", *totals)):
+        print("{:18}{:8}{:9}{:8}".format(name, *counts))
+    return 1 if totals[-1] else 0
 
 
 if __name__ == "__main__":
