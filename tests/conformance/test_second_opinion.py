@@ -188,6 +188,8 @@ def worst_ratio(optimizer, *, locked):
             sure = np.isfinite(bound) & ~np.broadcast_to(known.branch, known.shape)
             distance = due.distance(came)
             assert not np.any(distance[sure & (bound == 0)]), name
+            # what the bound is around is the same number, once it is float64 too
+            assert np.all(due.distance(known.value)[sure] <= bound[sure]), name
             sure &= bound > 0
             decided += np.count_nonzero(sure)
             ratio = np.max(distance[sure] / bound[sure], initial=0.0)

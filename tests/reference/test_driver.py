@@ -844,6 +844,28 @@ def test_a_rule_may_name_what_its_class_and_its_bases_declare():
     assert new.tolist() == [-1.0 - 2.0]
 
 
+def test_a_rule_on_touched_rows_sees_no_other_row():
+    """The cost is that of the rows in the gradient, never that of the table."""
+    shapes = []
+
+    @dataclass(frozen=True)
+    class Descent(SGD):
+        @rule(sparse=touched_rows)
+        def descent(w, g, learning_rate):
+            shapes.append((w.shape, g.shape))
+            return w - learning_rate * g
+
+        @property
+        def rule(self):
+            return Descent.descent
+
+    table = np.zeros((1000, 2))
+    g = slices([[1, 2], [3, 4], [5, 6]], [7, 900, 7])
+    Descent().run(table, [g])
+    Descent(sparse="every_row").run(table, [g])
+    assert shapes == [((2, 2), (2, 2)), ((1000, 2), (1000, 2))]
+
+
 # --- where Keras does what no equation says -----------------------------------------
 
 
