@@ -249,16 +249,18 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
                 overflow=self.overflow,
             )
         with np.errstate(all="ignore"):
-            if self.coefficient and self._representable(rounding.format):
+            if self.coefficient and self._representable(rounding):
                 bound = self.bound
             else:
                 bound = self.bound + rounding.of(self.value, self.bound, "round")
             return _settled(self.value, bound, [self], rounding, self.coefficient)
 
-    def _representable(self, format: Format) -> bool:
-        return not self.bound.any() and bool(
-            np.all(format.round(self.value) == self.value)
-        )
+    def _representable(self, rounding: Rounding) -> bool:
+        """Known exactly, and read as it is."""
+        held = rounding.format.round(self.value)
+        if rounding.format.name in rounding.platform.flushes:
+            held = np.where(np.abs(held) < rounding.format.smallest_normal, 0, held)
+        return not self.bound.any() and bool(np.all(held == self.value))
 
     def _like(self, value: Any, bound: Any, branch: Any, overflow: Any) -> Bounded:
         return Bounded(

@@ -498,6 +498,16 @@ def test_an_inexact_coefficient_is_rounded_too():
     assert (one * rate).bound[0] >= 2.0**-40 + 2 * 2.0**-25
 
 
+def test_a_coefficient_that_the_platform_flushes_may_be_read_as_zero():
+    subnormal = 2.0**-140
+    for platform in (IEEE, TENSORFLOW_CPU):
+        x = Bounded(np.array([2.0**100]), np.zeros(1), Rounding(FLOAT32, platform))
+        product = x * coefficient(subnormal)
+        assert product.value.tolist() == [2.0**-40]
+        held = 0.0 if platform is TENSORFLOW_CPU else subnormal
+        assert abs(2.0**100 * held - 2.0**-40) <= product.bound[0]
+
+
 def test_stored_in_a_narrower_format_means_one_more_rounding():
     third = Bounded(np.array([1 / 3]), np.array([2.0**-26]), Rounding(FLOAT32))
     half = third.rounded_to(Rounding(FLOAT16))
