@@ -121,6 +121,7 @@ class Optimizer(OptimizerV2):
 
     _HAS_AGGREGATE_GRAD = True
 
+    _hypers_created: bool
     _rule: Rule
     _kernel: Kernel | None
     # Slot names in the order in which the rule takes them, with their initial values.
@@ -204,7 +205,7 @@ class Optimizer(OptimizerV2):
             for name, value in sorted(self._hyper.items()):
                 is_number = isinstance(value, float)
                 self._hyper_variables[name] = tf.Variable(
-                    value if is_number else 0.0,
+                    self._deferred_hyper(name, value) if is_number else 0.0,
                     trainable=False,
                     name=name,
                     dtype=tf.float64,
@@ -219,9 +220,21 @@ class Optimizer(OptimizerV2):
         variable = self._hyper_variables[name]
         if self._hyper[name] is not variable:
             self._hyper[name] = variable
-            stored = _StoredHyper(variable)
-            stored.restore_deferred(self._deferred_dependencies.get(name, ()))
+            restored = self._deferred_dependencies.get(name, ())
+            stored = _StoredHyper(
+                variable,
+                max((position.restore_uid for position in restored), default=-1),
+            )
             self._track_trackable(stored, name, overwrite=True)
+
+    def _deferred_hyper(self, name: str, value: float) -> Any:
+        """Return what a checkpoint that was read earlier makes of `value`."""
+        if tf.executing_eagerly():
+            positions = self._deferred_dependencies.get(name, ())
+            for position in sorted(positions, key=lambda each: each.restore_uid):
+                stored = position.value_tensors()[_VARIABLE_VALUE]
+                value = _restored_hyper(stored, tf.constant(value, tf.float64)).numpy()
+        return value
 
     def _trackable_children(
         self, save_type: str = "checkpoint", **kwargs: Any
@@ -478,8 +491,9 @@ class _StoredHyper(tf.__internal__.tracking.Trackable):
     any other float32 number stands for the shortest decimal that rounds to it, as 0.1.
     """
 
-    def __init__(self, variable: tf.Variable) -> None:
+    def __init__(self, variable: tf.Variable, update_uid: int) -> None:
         self._maybe_initialize_trackable()
+        self._update_uid = update_uid  # of the last checkpoint that is in the variable
         self.variable = variable
 
     def _serialize_to_tensors(self) -> dict[str, Tensor]:
@@ -487,21 +501,18 @@ class _StoredHyper(tf.__internal__.tracking.Trackable):
 
     def _restore_from_tensors(self, restored_tensors: dict[str, Tensor]) -> Any:
         stored = restored_tensors[_VARIABLE_VALUE]
-        present = self.variable.read_value()
-        value = tf.cast(stored, tf.float64)
-        if stored.dtype == tf.float32:
-            if tf.executing_eagerly():
-                value = tf.constant(float(str(stored.numpy())), tf.float64)
-            value = tf.where(tf.cast(present, tf.float32) == stored, present, value)
-        return self.variable.assign(value)
+        return self.variable.assign(_restored_hyper(stored, self.variable.read_value()))
 
-    def restore_deferred(self, positions: Sequence[Any]) -> None:
-        """Restore what was read before the variable was there, of whatever dtype."""
-        if not tf.executing_eagerly():
-            return
-        for position in sorted(positions, key=lambda position: position.restore_uid):
-            self._restore_from_tensors(position.value_tensors())
-            self._update_uid = position.restore_uid
+
+def _restored_hyper(stored: Tensor, present: Tensor) -> Tensor:
+    """Return the float64 value for a stored number of any dtype, given the present."""
+    if stored.dtype != tf.float32:
+        return tf.cast(stored, tf.float64)
+    if tf.executing_eagerly():
+        value = tf.constant(float(str(stored.numpy())), tf.float64)
+    else:
+        value = tf.cast(stored, tf.float64)
+    return tf.where(tf.cast(present, tf.float32) == stored, present, value)
 
 
 # The rule, on variables.

@@ -35,6 +35,15 @@ def test_float64_weights_see_float64_hyperparameters():
     assert moved(keras_class("SGD")(0.1))() == float(np.float32(0.1)) != 0.1
 
 
+def test_a_callable_and_epsilon_are_float64_too():
+    assert moved(tf_impl.SGD(lambda: 0.1))() == 0.1
+    assert moved(keras_class("SGD")(lambda: 0.1))() == float(np.float32(0.1))
+    adagrad = tf_impl.Adagrad(1.0, initial_accumulator_value=0.0, epsilon=0.1)
+    assert moved(adagrad)() == 1 / (1 + 0.1)
+    clipped = tf_impl.SGD(1.0, clipvalue=0.1)
+    assert moved(clipped)() == 0.1
+
+
 @pytest.mark.parametrize("name, options", CASES)
 def test_float64_steps_are_those_of_real_hyperparameters(name, options):
     """Given as float64 tensors, which Keras leaves alone, they change nothing."""

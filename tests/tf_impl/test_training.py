@@ -12,6 +12,7 @@ from tests.tf_impl.cases import (
     DENSE,
     NAMES,
     ROWS,
+    assert_close,
     keras_class,
     same,
     slices,
@@ -218,3 +219,49 @@ def test_hooks_work_without_apply_state(name, options):
         if name == "Nadam":
             other._m_cache.assign(1.0)
     assert same([w.numpy()], [v.numpy()])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_checkpoint_is_read_under_a_strategy(name, tmp_path):
+    strategy = tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"],
+        cross_device_ops=tf.distribute.ReductionToOneDevice(),
+    )
+
+    def start(rate):
+        with strategy.scope():
+            optimizer, w = tf_impl.OPTIMIZERS[name](rate), variable()
+
+        @tf.function
+        def step():
+            strategy.run(
+                lambda: optimizer.apply_gradients([(tf.ones((4, 2)), w)]) and None
+            )
+
+        return optimizer, w, step
+
+    optimizer, w, step = start(0.1)
+    step()
+    optimizer.learning_rate = 0.3
+    path = tf.train.Checkpoint(optimizer=optimizer, w=w).write(str(tmp_path / "x"))
+    again, v, resumed = start(0.7)
+    status = tf.train.Checkpoint(optimizer=again, w=v).read(path)
+    step()
+    resumed()
+    status.assert_consumed()
+    assert again.learning_rate.numpy() == 0.3
+    assert same([w.numpy()], [v.numpy()])
+
+
+@pytest.mark.parametrize("name, options", CASES)
+def test_graphs_of_the_first_tensorflow(name, options):
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        optimizer, w = make(name, options), variable()
+        updates = optimizer.get_updates(tf.reduce_sum(w * DENSE[0]), [w])
+        session.run(tf.compat.v1.global_variables_initializer())
+        session.run(updates)
+        graph, count = session.run([w, optimizer.iterations])
+    assert count == 1
+    eager, v = make(name, options), variable()
+    train(eager, v, steps=[0])
+    assert_close(eager, [graph], [v.numpy()], steps=1)
