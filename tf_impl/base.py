@@ -796,8 +796,9 @@ def _clip_factor(grads: Sequence[Any], limit: float) -> Tensor:
     for grad in grads:
         values = _values(grad)
         largest = tf.reduce_max(tf.abs(values))
-        # Also the maximum of no values is below any number.
-        scale = tf.where(largest > 0, largest, tf.ones_like(largest))
+        # Neither zero nor infinity can divide; the maximum of no values is below zero.
+        can_divide = (largest > 0) & (largest < np.inf)
+        scale = tf.where(can_divide, largest, tf.ones_like(largest))
         squares.append(tf.cast(tf.reduce_sum(tf.square(values / scale)), tf.float64))
         scales.append(tf.cast(scale, tf.float64))
     top = tf.reduce_max(tf.stack(scales))

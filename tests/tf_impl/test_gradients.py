@@ -72,6 +72,18 @@ def test_norms_of_tiny_and_zero_gradients():
     assert abs(np.linalg.norm(result) * 2.0**101 - 1) <= 16 * EPS["float32"]
 
 
+@pytest.mark.parametrize("clip", ["clipnorm", "global_clipnorm"])
+@pytest.mark.parametrize("bad, elsewhere", [(np.inf, 0.0), (np.nan, np.nan)])
+def test_an_infinite_norm_leaves_zero_and_an_unknown_one_nothing(clip, bad, elsewhere):
+    """g * limit / norm: finite over infinite is 0, infinite over itself NaN."""
+    grad = np.ones((4, 2), np.float32)
+    grad[1, 1] = bad
+    (result,) = clipped(tf_impl.SGD, [tf.constant(grad)], **{clip: 1.0})
+    expected = np.full((4, 2), elsewhere)
+    expected[1, 1] = np.nan
+    assert np.array_equal(result, expected, equal_nan=True)
+
+
 def test_gradient_transformers_see_summed_rows():
     seen = []
 
