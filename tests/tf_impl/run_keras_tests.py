@@ -3,10 +3,10 @@
     python tests/tf_impl/run_keras_tests.py CHECKOUT [--original] [NAME ...]
 
 CHECKOUT is a checkout of the repository keras-team/tf-keras: no published package has
-these tests (the wheels and the source archive of tf-keras and the wheels of keras 2.6
-to 2.15 leave them out), so they cannot be a part of the test-suite.  NAME picks some of `adam`,
-`adadelta`, ... `optimizer_v2`; without it all run.  `--original` leaves Keras' classes
-in place, to tell what a failure is due to.
+these tests (not the wheels nor the source archives of tf-keras, and of keras not the
+wheels of 2.6, 2.12 and 2.15), so they cannot be a part of the test-suite.  NAME picks
+some of `adam`, `adadelta`, ... `optimizer_v2`; without it all run.  `--original` leaves
+Keras' classes in place, to tell what a failure is due to.
 
 What is done to each `tf_keras/optimizers/legacy/NAME_test.py`: imports are turned to
 the installed package (`tf_keras.src`, or `keras.src` on TensorFlow 2.15), the classes
