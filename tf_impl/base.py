@@ -347,13 +347,19 @@ class Optimizer(OptimizerV2):
         apply_state: dict[Any, dict[str, Tensor]],
         name: str | None,
     ) -> Any:
+        def wanted(arguments: Sequence[str]) -> dict[str, Any]:
+            # Hooks of subclasses may do without, as in Keras.
+            return {"apply_state": apply_state} if "apply_state" in arguments else {}
+
+        dense, sparse = wanted(self._dense_apply_args), wanted(self._sparse_apply_args)
+
         def apply(var: tf.Variable, grad: Any) -> Any:
             if isinstance(grad, tf.IndexedSlices):
                 update = self._resource_apply_sparse_duplicate_indices(
-                    grad.values, var, grad.indices, apply_state=apply_state
+                    grad.values, var, grad.indices, **sparse
                 )
             else:
-                update = self._resource_apply_dense(grad, var, apply_state=apply_state)
+                update = self._resource_apply_dense(grad, var, **dense)
             if var.constraint is None:
                 return update
             with after(update):
@@ -420,10 +426,10 @@ class Optimizer(OptimizerV2):
         grad: Tensor,
         var: tf.Variable,
         indices: Tensor,
-        apply_state: dict[Any, dict[str, Tensor]] | None = None,
+        **kwargs: Any,
     ) -> Any:
         grad, indices = deduplicate(grad, indices)
-        return self._resource_apply_sparse(grad, var, indices, apply_state=apply_state)
+        return self._resource_apply_sparse(grad, var, indices, **kwargs)
 
     def _resource_apply_sparse(
         self,

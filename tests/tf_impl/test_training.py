@@ -221,6 +221,25 @@ def test_hooks_work_without_apply_state(name, options):
     assert same([w.numpy()], [v.numpy()])
 
 
+def test_a_subclass_may_do_without_apply_state():
+    class Halved(tf_impl.Adam):
+        def _resource_apply_dense(self, grad, var):
+            return super()._resource_apply_dense(grad / 2, var)
+
+        def _resource_apply_sparse(self, grad, var, indices):
+            return super()._resource_apply_sparse(grad / 2, var, indices)
+
+    optimizer, w = Halved(0.1), variable()
+    plain, v = tf_impl.Adam(0.1), variable()
+    for double, single in (
+        (tf.fill((4, 2), 2.0), tf.ones((4, 2))),
+        (slices(np.ones((2, 2)), [1, 1]), slices(np.ones((1, 2)), [1])),
+    ):
+        optimizer.apply_gradients([(double, w)])
+        plain.apply_gradients([(single, v)])
+    assert same(state(optimizer, w), state(plain, v))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_checkpoint_is_read_under_a_strategy(name, tmp_path):
     strategy = tf.distribute.MirroredStrategy(
