@@ -124,6 +124,7 @@ class Optimizer(OptimizerV2):
     _hypers_created: bool
     _rule: Rule
     _kernel: Kernel | None
+    _in_turn: tuple[int, ...]
     # Slot names in the order in which the rule takes them, with their initial values.
     _slot_initials: dict[str, float]
     # Tensors ("w" or a slot name) that a sparse gradient changes on every row.
@@ -146,6 +147,7 @@ class Optimizer(OptimizerV2):
         slots: dict[str, float],
         every_row: Sequence[str] = (),
         kernel: Kernel | None = None,
+        in_turn: Sequence[str] = (),
     ) -> None:
         """State the rule, its slots, and what a sparse gradient changes on every row.
 
@@ -157,6 +159,9 @@ class Optimizer(OptimizerV2):
             kernel: TensorFlow's own operation for the dense rule, where it has one that
                 forms no coefficient itself: called as the rule, with the handles of the
                 variables in place of their values; returns the operation.
+            in_turn: for a rule whose results share a costly term, all tensors in an
+                order in which none needs the old value of one before it. Compiled, each
+                then works that term out anew, which is faster than to store it.
         """
         policies: dict[str | None, Sequence[str]] = {
             None: every_row,
@@ -165,6 +170,7 @@ class Optimizer(OptimizerV2):
         }
         self._rule = rule
         self._kernel = kernel
+        self._in_turn = tuple(("w", *slots).index(name) for name in in_turn)
         self._slot_initials = dict(slots)
         self._every_row = frozenset(policies[self._sparse])
 
@@ -369,6 +375,9 @@ class Optimizer(OptimizerV2):
         with tf.name_scope(name or self._name):
             for grad, var in grads_and_vars:
                 with distribution.extended.colocate_vars_with(var):
+                    if not tf.distribute.has_strategy():
+                        updates.append(apply(var, grad))
+                        continue
                     update = distribution.extended.update(
                         var, apply, args=(grad,), group=False
                     )
@@ -416,7 +425,12 @@ class Optimizer(OptimizerV2):
 
         def update(rule: Rule) -> Any:
             return _update_table(
-                rule, list(tensors.values()), [True] * len(tensors), grad, coefficients
+                rule,
+                list(tensors.values()),
+                [True] * len(tensors),
+                grad,
+                coefficients,
+                self._in_turn,
             )
 
         return self._with_rule(coefficients, update)
@@ -550,21 +564,23 @@ def _update_table(
     changes: Sequence[bool],
     grad: Tensor | None,
     coefficients: dict[str, Tensor],
+    in_turn: tuple[int, ...] = (),
 ) -> Any:
     """Apply the rule to whole variables; assign those that `changes` selects.
 
     Args:
         grad: dense gradient, or `None` for a gradient that is zero everywhere.
+        in_turn: as in `Optimizer._define`, by number.
     """
-    large = variables[0].shape.num_elements() >= COMPILE_FROM_ELEMENTS
-    run = _table_compiled if large and not _compiling() else _as_one_operation(_table)
     dtype = variables[0].dtype.base_dtype
     handles = [variable.handle for variable in variables]
-    is_zero = grad is None
-    if is_zero:
-        grad = tf.constant(-1, tf.int64)
-    static = (rule, dtype, tuple(changes), is_zero)
-    return run(static, handles, [grad], coefficients)
+    gradient = [] if grad is None else [grad]
+    if variables[0].shape.num_elements() < COMPILE_FROM_ELEMENTS or _compiling():
+        run = _as_one_operation(_table)
+        return run((rule, dtype, tuple(changes)), handles, gradient, coefficients)
+    nowhere = tf.constant(-1, tf.int64)
+    static = (rule, dtype, tuple(changes), in_turn)
+    return _table_compiled(static, handles, gradient, coefficients, nowhere)
 
 
 def _update_rows(
@@ -607,17 +623,21 @@ Body = Callable[[tuple[Any, ...], list[Tensor], list[Any], dict[str, Tensor]], A
 
 
 def _table(
-    static: tuple[Rule, tf.DType, tuple[bool, ...], bool],
+    static: tuple[Rule, tf.DType, tuple[bool, ...]],
     handles: list[Tensor],
     gradient: list[Tensor],
     coefficients: dict[str, Tensor],
 ) -> Any:
-    rule, dtype, changes, is_zero = static
-    (grad,) = gradient
+    rule, dtype, changes = static
     values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
-    if is_zero:
-        grad = _hidden_zeros(values[0], grad)
+    (grad,) = gradient or [tf.zeros_like(values[0])]
     results = _apply_rule(rule, values, grad, coefficients)
+    return _assign(handles, results, changes)
+
+
+def _assign(
+    handles: list[Tensor], results: list[Tensor], changes: tuple[bool, ...]
+) -> Any:
     return tf.group(
         *(
             tf.raw_ops.AssignVariableOp(resource=handle, value=result)
@@ -625,19 +645,6 @@ def _table(
             if change
         )
     )
-
-
-def _hidden_zeros(like: Tensor, nowhere: Tensor) -> Tensor:
-    """Return zeros that XLA does not know to be zeros, for it has not seen `nowhere`.
-
-    Were it to know, it would work out the new slots twice, the second time within the
-    weights' own pass, from copies of the old slots: three times the time.
-
-    Args:
-        nowhere: -1, int64.
-    """
-    position = tf.reshape(tf.range(tf.size(like, tf.int64)), tf.shape(like))
-    return tf.cast(tf.equal(position, nowhere), like.dtype)
 
 
 def _rows(
@@ -657,14 +664,38 @@ def _rows(
 
 @functools.partial(tf.function, jit_compile=True, autograph=False)
 def _table_compiled(
-    static: tuple[Any, ...],
+    static: tuple[Rule, tf.DType, tuple[bool, ...], tuple[int, ...]],
     handles: list[Tensor],
     gradient: list[Tensor],
     coefficients: dict[str, Tensor],
+    nowhere: Tensor,
 ) -> Tensor:
-    # One pass over memory, in place.
-    _table(static, handles, gradient, coefficients)
+    """Do as `_table` in few passes over memory, in place and on all cores.
+
+    Args:
+        nowhere: -1, int64: what XLA does not know it cannot reason from.
+    """
+    rule, dtype, changes, in_turn = static
+    values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
+    (grad,) = gradient or [_hidden_zeros(values[0], nowhere)]
+    results = _apply_rule(rule, values, grad, coefficients)
+    for place in in_turn:
+        results[place] = _apply_rule(rule, values, grad, coefficients)[place]
+        # The same values, but not before that result: it may then overwrite its own.
+        first = tf.reshape(results[place], [-1])[0]
+        values = [tf.where(nowhere < 0, value, first) for value in values]
+    _assign(handles, results, changes)
     return tf.constant(0)  # for others to depend on
+
+
+def _hidden_zeros(like: Tensor, nowhere: Tensor) -> Tensor:
+    """Return zeros that XLA does not know to be zeros.
+
+    Were it to know, it would work out the new slots twice, the second time within the
+    weights' own pass, from copies of the old slots: three times the time.
+    """
+    position = tf.reshape(tf.range(tf.size(like, tf.int64)), tf.shape(like))
+    return tf.cast(tf.equal(position, nowhere), like.dtype)
 
 
 def _as_one_operation(body: Body) -> Body:

@@ -45,7 +45,11 @@ class Adadelta(Optimizer):
         self._set_hyper("decay", self._initial_decay)
         self._set_hyper("rho", rho)
         self.epsilon = epsilon_or_default(epsilon)
-        self._define(_adadelta, {"accum_grad": 0.0, "accum_var": 0.0})
+        self._define(
+            _adadelta,
+            {"accum_grad": 0.0, "accum_var": 0.0},
+            in_turn=("w", "accum_var", "accum_grad"),
+        )
 
     def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
         rho = self._real_hyper("rho")
