@@ -92,7 +92,7 @@ def _matches(case: Case, names: Sequence[str]) -> bool:
 
 
 def _met(case: Case, measurement: Measurement) -> bool:
-    return measurement.ratio <= case.target
+    return case.target is None or measurement.ratio <= case.target
 
 
 def _record(case: Case, measurement: Measurement) -> dict[str, Any]:
@@ -108,14 +108,18 @@ def _record(case: Case, measurement: Measurement) -> dict[str, Any]:
 
 
 def _table(results: Sequence[tuple[Case, Measurement]]) -> str:
-    rows = [("name", "rival", "ours ms", "rival ms", "ratio", "target", "")]
+    rows: list[tuple[str, ...]] = [
+        ("name", "rival", "ours ms", "rival ms", "ratio", "target", "")
+    ]
     for case, measurement in results:
         times = [
             "" if time is None else f"{time:.2f}"
             for time in (measurement.ours_ms, measurement.rival_ms)
         ]
-        ratio, target = f"{measurement.ratio:.3f}", f"{case.target:.2f}"
+        ratio = f"{measurement.ratio:.3f}"
+        target = "" if case.target is None else f"{case.target:.2f}"
         verdict = "met" if _met(case, measurement) else "MISSED"
+        verdict = verdict if target else ""
         rows.append((case.name, case.rival, *times, ratio, target, verdict))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(

@@ -26,7 +26,7 @@ def import_time(seconds: float) -> Measurement:
     def once() -> float:
         return float(subprocess.check_output([sys.executable, "-c", program]))
 
-    best = min(once() for _ in range(5))
+    best = min(once() for _ in range(10))
     return Measurement.of_times((best, IMPORT_LIMIT_MS))
 
 

@@ -47,7 +47,7 @@ def dense(name: str, seconds: float) -> Measurement:
         return lambda: step([grad])
 
     return Measurement.of_times(
-        fastest(action(_ours(name)), action(_theirs(name)), seconds, at_least=15)
+        fastest(action(_ours(name)), action(_theirs(name)), 2 * seconds, at_least=15)
     )
 
 
