@@ -198,7 +198,11 @@ class Optimizer(OptimizerV2):
             is_number = is_number or tf.is_tensor(value)
         if is_number:
             # Functions that were traced before go on reading this variable.
-            variable.assign(cast(value, tf.float64))
+            if isinstance(value, float):
+                # Also in a v1 graph, where `assign` would only make an operation.
+                _keras_backend.set_value(variable, value)
+            else:
+                variable.assign(cast(value, tf.float64))
             self._use_hyper_variable(name)
         else:
             super()._set_hyper(name, value)
@@ -360,6 +364,8 @@ class Optimizer(OptimizerV2):
         dense, sparse = wanted(self._dense_apply_args), wanted(self._sparse_apply_args)
 
         def apply(var: tf.Variable, grad: Any) -> Any:
+            if isinstance(var, tf.Tensor):
+                raise NotImplementedError(f"a tensor cannot be updated: {var}")
             if isinstance(grad, tf.IndexedSlices):
                 update = self._resource_apply_sparse_duplicate_indices(
                     grad.values, var, grad.indices, **sparse
@@ -924,17 +930,29 @@ def _check_sparse(grad: tf.IndexedSlices, var: tf.Variable) -> list[Any]:
     expected = tf.TensorShape([indices.shape[0] if indices.shape.rank else None])
     expected = expected.concatenate(var.shape[1:])
     checks = _check_shape("values of the sparse gradient", values, expected, var)
-    checks += _check(
+    if tf.executing_eagerly():
+        return checks + _check_rows(values, indices, var.shape[0], var.name)
+    return [*checks, _rows_checked(values, indices, var.shape[0], var.name)]
+
+
+def _check_rows(values: Tensor, indices: Tensor, rows: int, name: str) -> list[Any]:
+    checks = _check(
         tf.equal(tf.shape(values)[0], tf.size(indices)),
-        f"sparse gradient of {var.name} must have a row of values for each index",
+        f"sparse gradient of {name} must have a row of values for each index",
         [tf.shape(values), tf.shape(indices)],
     )
-    rows = var.shape[0]
     return checks + _check(
         tf.reduce_all((indices >= 0) & (indices < rows)),
-        f"indices for {var.name} must be in 0 ... {rows - 1}",
+        f"indices for {name} must be in 0 ... {rows - 1}",
         [indices],
     )
+
+
+@functools.partial(tf.function, autograph=False)
+def _rows_checked(values: Tensor, indices: Tensor, rows: int, name: str) -> Tensor:
+    """In a graph: its own function, whose constants do not crowd the caller's graph."""
+    with tf.control_dependencies(_check_rows(values, indices, rows, name)):
+        return tf.constant(0)
 
 
 def _check_shape(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -85,7 +86,8 @@ class OptimizerV2Port:
         return TENSORFLOW_GPU if setting.device == "GPU" else TENSORFLOW_CPU
 
     def versions(self) -> Mapping[str, str]:
-        return {"tensorflow": tf.__version__, "keras": keras.__version__}
+        package = sys.modules[OptimizerV2.__module__.partition(".")[0]]
+        return {"tensorflow": tf.__version__, "keras": package.__version__}
 
     def accepts(self) -> set[str]:
         names: set[str] = set()

@@ -178,8 +178,8 @@ def test_lr_is_an_alias(name):
 @pytest.mark.parametrize(
     "name, arguments, message",
     [
-        ("SGD", {"momentum": 1.5}, "`momentum` must be between 0 and 1, not 1.5"),
-        ("RMSprop", {"momentum": -1}, "`momentum` must be between 0 and 1, not -1"),
+        ("SGD", {"momentum": 1.5}, r"`momentum` must be between \[0, 1\].*=1.5"),
+        ("RMSprop", {"momentum": -1}, r"`momentum` must be between \[0, 1\].*=-1"),
         ("Ftrl", {"learning_rate_power": 0.5}, "must be at most 0, not 0.5"),
         ("Ftrl", {"l1_regularization_strength": -1}, "must be at least 0, not -1"),
         ("Adagrad", {"initial_accumulator_value": -1}, "must be at least 0, not -1"),

@@ -112,5 +112,8 @@ def has_momentum(momentum: Any) -> bool:
     if callable(momentum) or isinstance(momentum, tf.Tensor | tf.Variable):
         return True
     if not 0 <= momentum <= 1:
-        raise ValueError(f"`momentum` must be between 0 and 1, not {momentum!r}")
+        raise ValueError(
+            "`momentum` must be between [0, 1]. "
+            f"Received: momentum={momentum} (of type {type(momentum)})."
+        )
     return momentum > 0
