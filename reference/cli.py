@@ -64,6 +64,28 @@ def _parser() -> argparse.ArgumentParser:
     explaining.add_argument("name", metavar="NAME")
     _add_set(explaining)
 
+    scoring = command(
+        "mutants",
+        _mutants,
+        "count the wrong versions of each rule that the scenarios tell from it",
+        "mutants Adam --json score.json",
+    )
+    scoring.add_argument("names", nargs="*", metavar="NAME", help="default: all")
+    scoring.add_argument("--seed", type=int, default=0, help="of the inputs; default 0")
+    scoring.add_argument("--json", metavar="FILE", help="write the score; - is stdout")
+
+    diagnosing = command(
+        "diagnose",
+        _diagnose,
+        "search for what is wrong with an implementation",
+        "diagnose path/to/my_adam.py:MyAdam --against Adam",
+    )
+    diagnosing.add_argument("targets", nargs=1, metavar="TARGET")
+    diagnosing.add_argument("--against", metavar="NAME", required=True)
+    _add_set(diagnosing)
+    diagnosing.add_argument("--seed", type=int, default=0, help="default 0")
+    diagnosing.add_argument("--json", metavar="FILE", help="- is stdout")
+
     checking = command(
         "check",
         _check,
@@ -215,23 +237,11 @@ def _check(options: argparse.Namespace) -> int:
             f"--against takes one target, got {len(options.targets)}: "
             "package.module:Class or path/to/file.py:Class"
         )
-    if options.json and options.json != "-":
-        folder = os.path.dirname(os.path.abspath(options.json))
-        if not os.path.isdir(folder):
-            raise ValueError(
-                f"cannot write {options.json}: there is no folder {folder}"
-            )
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    sys.path.insert(0, os.getcwd())
-    try:
-        from tf_impl.port import two_logical_cpus
+    _writable(options.json)
+    _prepare_tensorflow()
+    from tf_impl.port import two_logical_cpus
 
-        from .conformance.check import check
-    except ImportError as error:
-        raise ValueError(
-            f"the check needs TensorFlow and tf-keras ({error}); "
-            "install optimizer-oracle[tf]"
-        ) from error
+    from .conformance.check import check
 
     if not options.quick and options.strategy != ["none"]:
         two_logical_cpus()
@@ -250,14 +260,95 @@ def _check(options: argparse.Namespace) -> int:
         jobs=options.jobs or (1 if options.against else min(os.cpu_count() or 1, 4)),
         progress=_Bar(sys.stderr),
     )
-    if options.json == "-":
-        print(report.to_json())
-    else:
+    if options.json != "-":
         print(report)
-        if options.json:
-            with open(options.json, "w", encoding="utf-8") as file:
-                file.write(report.to_json() + "\n")
+    _write(options.json, report.to_json())
     return CONFORMS if report.conforms else DIFFERS
+
+
+def _diagnose(options: argparse.Namespace) -> int:
+    _writable(options.json)
+    _prepare_tensorflow()
+    from .conformance.check import check
+
+    report = check(
+        options.targets[0],
+        options.against,
+        hyperparameters=_settings(options.set),
+        modes=["eager"],
+        dtypes=["float32"],
+        devices=["CPU"],
+        strategies=["none"],
+        seed=options.seed,
+        thorough=True,
+        progress=_Bar(sys.stderr),
+    )
+    found = {r.gradient: r.explanations for r in report.failures}
+    if options.json != "-":
+        for r in report.failures:
+            print(f"{r.optimizer}, {r.gradient} gradients: {r.failure}")
+            for number, explanation in enumerate(r.explanations, 1):
+                print(f"  {number}. {explanation}")
+            if not any(e.reproduces == "everything" for e in r.explanations):
+                print("  no single cause found")
+        if report.conforms:
+            print(f"{report.results[0].optimizer} conforms")
+    explanations = {e: None for each in found.values() for e in each}
+    shown = [explanation.to_dict() for explanation in explanations]
+    _write(options.json, json.dumps({"explanations": shown}, indent=1))
+    return CONFORMS if report.conforms else DIFFERS
+
+
+def _mutants(options: argparse.Namespace) -> int:
+    from .conformance.check import rule_class
+    from .conformance.score import score
+
+    _writable(options.json)
+    classes = [rule_class(name) for name in options.names or OPTIMIZERS]
+    bar = _Bar(sys.stderr)
+    scores = {}
+    for done, cls in enumerate(classes):
+        bar(done, len(classes), cls.__name__)
+        scores[cls.__name__] = score(cls, options.seed)
+    bar(len(classes), len(classes), "")
+    if options.json != "-":
+        print("optimizer  mutants  killed  equivalent  surviving")
+        for name, s in scores.items():
+            counts = (s.mutants, s.killed, len(s.equivalent), len(s.surviving))
+            print(f"{name:9}  {counts[0]:7}  {counts[1]:6}  {counts[2]:10}", end="")
+            print(f"  {counts[3]:9}")
+            for survivor in s.to_dict()["survivors"]:
+                print(f"  survives: {survivor}")
+    shown = {name: s.to_dict() for name, s in scores.items()}
+    _write(options.json, json.dumps(shown, indent=1))
+    return DIFFERS if any(s.surviving for s in scores.values()) else CONFORMS
+
+
+def _prepare_tensorflow() -> None:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    sys.path.insert(0, os.getcwd())
+    try:
+        import tf_impl  # noqa: F401
+    except ImportError as error:
+        raise ValueError(
+            f"the check needs TensorFlow and tf-keras ({error}); "
+            "install optimizer-oracle[tf]"
+        ) from error
+
+
+def _writable(path: str | None) -> None:
+    if path and path != "-":
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise ValueError(f"cannot write {path}: there is no folder {folder}")
+
+
+def _write(path: str | None, text: str) -> None:
+    if path == "-":
+        print(text)
+    elif path:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
 
 
 class _Bar:

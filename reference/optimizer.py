@@ -289,7 +289,7 @@ class Optimizer:
             for symbol, slot in self.shared.slots.items():
                 shared[slot.name] = arithmetic.store_shared(named[symbol])
         gradients = self._clipped(
-            [_summed(g, arithmetic) for g in gradients], named, arithmetic
+            [self.summed(g, arithmetic) for g in gradients], named, arithmetic
         )
 
         new_weights, new_slots = [], []
@@ -325,6 +325,12 @@ class Optimizer:
                 1 + named["decay"] * elapsed
             )
         return named
+
+    def summed(self, g: Any, arithmetic: Arithmetic) -> Any:
+        """A sparse gradient with each index once; anything else as it is."""
+        if not isinstance(g, IndexedSlices):
+            return g
+        return deduplicate(replace(g, values=arithmetic.tensor(g.values)))
 
     def _start(self, start: float | str) -> float:
         value = getattr(self, start) if isinstance(start, str) else start
@@ -397,12 +403,6 @@ def _in_blocks(
         for symbol, result in _evaluate(rule, part, named, arithmetic).items():
             out[symbol][block] = result
     return new
-
-
-def _summed(g: Any, arithmetic: Arithmetic) -> Any:
-    if not isinstance(g, IndexedSlices):
-        return g
-    return deduplicate(replace(g, values=arithmetic.tensor(g.values)))
 
 
 def _values(g: Any) -> Array:

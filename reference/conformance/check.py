@@ -19,6 +19,7 @@ import numpy as np
 from .. import OPTIMIZERS
 from ..optimizer import Optimizer
 from .convention import Convention, candidates
+from .diagnose import diagnose
 from .judge import Failure, Recording, Score, judge
 from .port import Port, Refused, Setting, Snapshot
 from .report import Report, Result
@@ -74,6 +75,7 @@ def check(
     strict: bool | None = None,
     seed: int = 0,
     jobs: int = 1,
+    thorough: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Judge an implementation against a rule, or ``tf_impl`` against ``reference``.
@@ -92,6 +94,7 @@ def check(
         strict: accept the ideal convention alone. Default: for ``tf_impl``.
         seed: of the scenarios.
         jobs: processes that share the runs; more than one needs a target by name.
+        thorough: on failure in float32, search long for what is wrong.
         progress: told of each run.
 
     Raises:
@@ -112,7 +115,7 @@ def check(
             raise ValueError("device GPU was asked for; TensorFlow sees none here")
         notes.append("GPU: none here")
     results: dict[int, list[Result]] = {}
-    for index, found in _run(cases, request, ways, (seed, strict), jobs):
+    for index, found in _run(cases, request, ways, (seed, strict, thorough), jobs):
         results[index] = found
         if progress:
             progress(len(results), len(cases), cases[index].summary)
@@ -136,7 +139,11 @@ def _cases(request: tuple, ways: tuple) -> list[Case]:
 
 
 def _run(
-    cases: list[Case], request: tuple, ways: tuple, judging: tuple[int, bool], jobs: int
+    cases: list[Case],
+    request: tuple,
+    ways: tuple,
+    judging: tuple[int, bool, bool],
+    jobs: int,
 ) -> Iterator[tuple[int, list[Result]]]:
     if jobs == 1:
         for index, case in enumerate(cases):
@@ -162,7 +169,7 @@ def _begin_job(request: tuple, ways: tuple) -> None:
     _cases_of_job.extend(_cases(request, ways))
 
 
-def _job(index: int, judging: tuple[int, bool]) -> list[Result]:
+def _job(index: int, judging: tuple[int, bool, bool]) -> list[Result]:
     return _results(_cases_of_job[index], *judging)
 
 
@@ -333,13 +340,15 @@ def _settings(
             yield Setting(format, "function", "CPU", "mirrored"), False
 
 
-def _results(case: Case, seed: int, strict: bool) -> list[Result]:
+def _results(case: Case, seed: int, strict: bool, thorough: bool) -> list[Result]:
     setting = case.setting
     runs: list[tuple[Recording, Optimizer, Mapping[str, Any]]] = []
     notes = []
     for program in programs(case.optimizer, setting, seed, quick=not case.whole):
-        optimizer = replace(case.optimizer, **program.hyperparameters)
-        given = {**case.hyperparameters(), **program.hyperparameters}
+        accepted = case.port.accepts()
+        set_here = {n: v for n, v in program.hyperparameters.items() if n in accepted}
+        optimizer = replace(case.optimizer, **set_here)
+        given = {**case.hyperparameters(), **set_here}
         try:
             recording, seen = _record(case, program, optimizer, given)
         except Refused as refusal:
@@ -383,6 +392,21 @@ def _results(case: Case, seed: int, strict: bool) -> list[Result]:
         failure = Failure("start", "run", 0, message="; ".join(notes) or "nothing ran")
         score = Score(failure=failure)
         found = {"dense": (next(candidates(case.optimizer, setting.dtype, {})), score)}
+    explanations = {
+        kind: tuple(
+            diagnose(
+                [(recording, optimizer) for recording, optimizer, _ in runs],
+                convention,
+                setting,
+                platform,
+                {kind},
+                thorough=thorough,
+            )
+            if score.failure and runs and setting.dtype is FLOAT32
+            else ()
+        )
+        for kind, (convention, score) in found.items()
+    }
     return [
         Result(
             optimizer=case.label,
@@ -399,6 +423,7 @@ def _results(case: Case, seed: int, strict: bool) -> list[Result]:
             convention=convention.sentence,
             cost=_cost(convention, first.get(kind)),
             failure=score.failure,
+            explanations=explanations[kind],
             notes=tuple(notes),
         )
         for kind, (convention, score) in found.items()

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .diagnose import Explanation
 from .judge import Failure
 
 
@@ -21,7 +22,9 @@ class Result:
         undecidable: elements for which the rule itself may go either way.
         convention: where the implementation forms its coefficients.
         cost: what that costs in accuracy; empty for the ideal convention.
-        skipped: why nothing was run; such a result neither conforms nor fails.
+        failure: the first element that is wrong.
+        explanations: what may be wrong, best first; sought in float32 alone.
+        notes: what was refused, or could not be seen.
     """
 
     optimizer: str
@@ -38,6 +41,7 @@ class Result:
     convention: str = "ideal"
     cost: str = ""
     failure: Failure | None = None
+    explanations: tuple[Explanation, ...] = ()
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,6 +60,7 @@ class Result:
             "convention": self.convention,
             "cost": self.cost,
             "failure": self.failure.to_dict() if self.failure else None,
+            "explanations": [e.to_dict() for e in self.explanations],
             "notes": list(self.notes),
         }
 
@@ -128,6 +133,7 @@ class Report:
                     f"FAIL {r.optimizer}, {r.gradient}, {r.dtype}, {r.mode}, {r.device}"
                     + (f", {r.strategy}" if r.strategy != "none" else ""),
                     _indented(str(r.failure)),
+                    *(f"  likely cause: {e}" for e in r.explanations[:1]),
                 ]
         good = sum(r.conforms for r in self.results)
         lines += ["", f"{good} of {len(self.results)} conform"]

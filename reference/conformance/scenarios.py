@@ -153,6 +153,11 @@ def programs(
             "a step count in a narrow dtype; a variance that cancels to below zero",
             late,
             3,
+            {
+                name: 1 - 2.0**-9
+                for name in optimizer.hyperparameters()
+                if name.startswith("beta_")
+            },
             iterations=301,
         ),
     ]

@@ -39,6 +39,7 @@ class Adagrad(Optimizer):
 
     home: ClassVar[str] = "tf.keras.optimizers.legacy.Adagrad"
     paper: ClassVar[str] = "Duchi et al. 2011"
+    examples: ClassVar = ({}, {"initial_accumulator_value": 0.0})
 
     @rule(n=Slot("accumulator", start="initial_accumulator_value"), sparse=touched_rows)
     def adagrad(w, g, n, learning_rate, epsilon):

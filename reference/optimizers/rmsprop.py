@@ -55,8 +55,8 @@ class RMSprop(Optimizer):
     examples: ClassVar = (
         {},
         {"centered": True},
-        {"momentum": 0.9},
-        {"momentum": 0.9, "centered": True},
+        {"momentum": 0.8},
+        {"momentum": 0.8, "centered": True},
     )
 
     @rule(r="rms", sparse=rows(r=EVERY, w=TOUCHED))

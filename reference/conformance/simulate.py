@@ -1,0 +1,37 @@
+"""A run of the oracle itself, as an implementation would make it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..optimizer import Optimizer, State
+from .judge import Recording
+from .port import Snapshot
+from .rounding import Format
+from .scenarios import Program, settled_state
+
+
+def simulate(optimizer: Optimizer, program: Program, stored: Format) -> Recording:
+    """``program`` run by ``optimizer``, with state kept in the format ``stored``."""
+    weights = [np.asarray(w.start, np.float64) for w in program.weights]
+    state = _rounded(optimizer.init(weights), stored)
+    if program.iterations:
+        state = settled_state(optimizer, program, stored)
+    snapshots = [Snapshot(weights, state)]
+    for step in range(program.steps):
+        if step in program.learning_rates:
+            rate = program.learning_rates[step]
+            optimizer = replace(optimizer, learning_rate=rate)
+        with np.errstate(all="ignore"):
+            weights, state = optimizer.step(weights, program.gradients(step), state)
+        weights = [stored.round(w) for w in weights]
+        state = _rounded(state, stored)
+        snapshots.append(Snapshot(weights, state))
+    return Recording(program, snapshots)
+
+
+def _rounded(state: State, stored: Format) -> State:
+    slots = tuple({n: stored.round(s) for n, s in each.items()} for each in state.slots)
+    return State(state.iterations, slots, state.shared)

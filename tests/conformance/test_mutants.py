@@ -1,0 +1,148 @@
+"""Wrong rules: the scenarios tell them all, and the diagnosis names them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import reference
+from reference.cli import CONFORMS, DIFFERS, main
+from reference.conformance.mutants import driver_mutants, rule_mutants
+from reference.conformance.score import score
+
+
+def edits(optimizer: reference.Optimizer) -> set[str]:
+    return {mutant.edit for mutant in rule_mutants(optimizer)}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "w = w + step_size * m / (np.sqrt(v) + epsilon)",
+        "w = w - step_size * m / np.sqrt(v + epsilon)",
+        "w = w - step_size * m / np.sqrt(v)",
+        "w = w - step_size * old m / (np.sqrt(v) + epsilon)",
+        "w = w - step_size * g / (np.sqrt(v) + epsilon)",
+        "m = beta_1 * m + beta_1 * g",
+        "m = beta_1 * m + (1 - beta_2) * g",
+        "v = beta_2 * v + (1 - beta_2) * g",
+        "v = beta_2 * v",
+        "step_size = learning_rate * np.sqrt(1 - beta_2 ** t) / (1 - beta_1)",
+        "step_size = learning_rate / (1 - beta_1 ** t)",
+        "return (w, m, old v)",
+    ],
+)
+def test_the_typical_faults_of_adam_are_among_the_edits(edit):
+    assert edit in edits(reference.Adam())
+
+
+def test_epsilon_moves_into_the_maximum():
+    assert "u = np.maximum(beta_2 * u, np.abs(g) + epsilon)" in edits(
+        reference.Adamax()
+    )
+
+
+def test_a_mutant_runs_as_it_reads():
+    by_edit = {m.edit: m for m in rule_mutants(reference.SGD(learning_rate=0.5))}
+    mutant = by_edit["w = w + learning_rate * g"]
+    w, _ = mutant.optimizer.run(np.array([1.0]), [np.array([2.0])])
+    assert w.tolist() == [2.0]
+    assert type(mutant.optimizer).__name__ == "SGD"
+    assert reference.SGD(learning_rate=0.5).run(np.array([1.0]), [np.array([2.0])])[
+        0
+    ].tolist() == [0.0]
+
+
+def test_no_edit_is_made_twice_and_none_is_the_rule():
+    for cls in reference.OPTIMIZERS.values():
+        mutants = [m for m in rule_mutants(cls()) if m.line]
+        rule = [line.strip() for line in cls().rule.source.splitlines()]
+        assert len({(m.line, m.edit, m.sentence) for m in mutants}) == len(mutants)
+        assert not any(
+            m.edit.replace(" ** ", "**") in rule
+            for m in mutants
+            if "before" not in m.sentence and "maximum" not in m.sentence
+        )
+
+
+def test_the_driver_can_be_wrong_in_each_way():
+    sentences = " | ".join(m.sentence for m in driver_mutants(reference.Adam()))
+    for word in ("t is", "schedule", "empty", "shifted", "averaged", "last", "touched"):
+        assert word in sentences
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", reference.OPTIMIZERS)
+def test_no_mutant_survives(name):
+    result = score(reference.OPTIMIZERS[name])
+    assert result.to_dict()["survivors"] == []
+    assert result.killed + len(result.equivalent) == result.mutants
+    assert result.killed > 0.9 * result.mutants
+
+
+def test_a_missing_scenario_is_noticed(monkeypatch):
+    """Adagrad's epsilon cannot be seen while the accumulator starts at 0.1."""
+    monkeypatch.setattr(reference.Adagrad, "examples", ({},))
+    survivors = score(reference.Adagrad).to_dict()["survivors"]
+    assert "line 2: w = w - learning_rate * g / np.sqrt(n)" in survivors
+
+
+def test_the_command_line_counts(capsys):
+    assert main(["mutants", "sgd", "--json", "-"]) == CONFORMS
+    counts = json.loads(capsys.readouterr().out)["SGD"]
+    assert counts["surviving"] == 0
+    assert counts["mutants"] == counts["killed"] + counts["equivalent"]
+    assert main(["mutants", "sgd"]) == CONFORMS
+    assert capsys.readouterr().out.splitlines()[0].split()[:2] == [
+        "optimizer",
+        "mutants",
+    ]
+
+
+DIAGNOSES = {
+    "EpsilonUnderRoot": "epsilon is under the square root",
+    "StepsFromZero": "t is one too large",
+    "StepInHalfPrecision": "the step count is kept in bfloat16",
+    "NoBiasCorrection": "`learning_rate` instead of `step_size`",
+    "OldMomentInStep": "`old m` instead of `m`",
+    "MomentNotKept": "the new `v` is used and not kept",
+    "LearningRateFrozen": "the learning rate of the first step is kept",
+    "ScheduleAhead": "the schedule is read at t + 1",
+    "LazyRows": "a sparse gradient changes touched rows, not every row",
+    "LastDuplicateKept": "the last of several rows with one index is kept",
+    "RowsShiftedByOne": "indices are shifted by one row",
+    "EmptyGradientSkipped": "an empty sparse gradient is skipped",
+}
+
+
+@pytest.mark.parametrize("fault", DIAGNOSES)
+def test_the_diagnosis_names_the_fault_first(fault):
+    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    from reference.conformance import check
+    from tests.conformance import implementations
+
+    report = check(
+        getattr(implementations, fault),
+        "Adam",
+        modes=["eager"],
+        dtypes=["float32"],
+        strategies=["none"],
+    )
+    for result in report.failures:
+        first = result.explanations[0]
+        assert first.sentence.startswith(DIAGNOSES[fault]), result.gradient
+        assert first.reproduces == "everything"
+    assert f"likely cause: {DIAGNOSES[fault]}" in str(report)
+
+
+def test_diagnose_prints_line_and_edit(capsys):
+    pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
+    target = "tests.conformance.implementations:EpsilonUnderRoot"
+    arguments = ["diagnose", target, "--against", "Adam", "--json", "-"]
+    assert main(arguments) == DIFFERS
+    first = json.loads(capsys.readouterr().out)["explanations"][0]
+    assert first["line"] == 4
+    assert first["edit"] == "w = w - step_size * m / np.sqrt(v + epsilon)"
+    assert first["reproduces"] == "everything"
