@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cases import Measurement
-from benchmarks.timing import fastest
+from benchmarks.timing import compare
 
 ELEMENTS = 10_000_000
 IMPORT_LIMIT_MS = 200.0
@@ -54,7 +54,7 @@ def adam_time(seconds: float) -> Measurement:
     optimizer, w, g, state = _problem()
     slots = state.slots[0]
     return Measurement.of_times(
-        fastest(
+        compare(
             lambda: optimizer.step(w, g, state),
             lambda: _plain_adam(
                 w, g, slots["m"], slots["v"], 2, 0.001, 0.9, 0.999, 1e-7

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import tf_impl
 from benchmarks.cases import CONFIGURATIONS, Measurement
-from benchmarks.timing import Action, alternate, fastest, milliseconds
+from benchmarks.timing import Action, alternate, compare, milliseconds
 from tf_impl.base import keras
 
 DENSE_ELEMENTS = 10_000_000
@@ -47,14 +47,14 @@ def dense(name: str, seconds: float) -> Measurement:
         return lambda: step([grad])
 
     return Measurement.of_times(
-        fastest(action(_ours(name)), action(_theirs(name)), 2 * seconds, at_least=15)
+        compare(action(_ours(name)), action(_theirs(name)), 2 * seconds, at_least=15)
     )
 
 
 def sparse(name: str, rival: str, seconds: float) -> Measurement:
     """Compare steps on some rows of a large table, in a `tf.function`."""
     return Measurement.of_times(
-        fastest(
+        compare(
             _table_action(_ours(name), TABLE_ROWS),
             _table_action(_theirs(rival), TABLE_ROWS),
             seconds,
@@ -65,7 +65,7 @@ def sparse(name: str, rival: str, seconds: float) -> Measurement:
 def sparse_growth(name: str, seconds: float) -> Measurement:
     """Compare a step on a large table with the same step on a small one."""
     return Measurement.of_times(
-        fastest(
+        compare(
             _table_action(_ours(name), TABLE_ROWS),
             _table_action(_ours(name), SMALL_TABLE_ROWS),
             seconds,
@@ -119,7 +119,7 @@ def small(name: str, moment: str, seconds: float) -> Measurement:
         )
     action = eager if moment == "eager" else later
     return Measurement.of_times(
-        fastest(action(_ours(name)), action(_theirs(name)), seconds, at_least=20)
+        compare(action(_ours(name)), action(_theirs(name)), seconds, at_least=20)
     )
 
 

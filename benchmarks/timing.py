@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import numpy as np
+
 Action = Callable[[], object]
 
 
@@ -15,12 +17,10 @@ def milliseconds(action: Action) -> float:
     return (time.perf_counter() - start) * 1e3
 
 
-def fastest(
+def compare(
     ours: Action, rival: Action, seconds: float, at_least: int = 5
 ) -> tuple[float, float]:
-    """Return the shortest time of each, in milliseconds.
-
-    The shortest is what the code needs; all above it is what else the machine did.
+    """Return how long a call of each takes, in milliseconds.
 
     Args:
         ours, rival: called by turns, after one call each that does not count.
@@ -40,14 +40,16 @@ def alternate(
     seconds: float,
     at_least: int = 5,
 ) -> tuple[float, float]:
-    """Return the smallest result of each, called by turns as in `fastest`."""
+    """Return the lower quartile of the results of each, called by turns.
+
+    What is above is what else the machine did; the least of many is a stroke of luck.
+    """
     end = time.perf_counter() + seconds
-    best_ours = best_rival = float("inf")
+    results: tuple[list[float], list[float]] = ([], [])
     turn = 0
     while turn < at_least or time.perf_counter() < end:
-        first, second = (ours, rival) if turn % 2 else (rival, ours)
-        one, other = first(), second()
-        best_ours = min(best_ours, one if turn % 2 else other)
-        best_rival = min(best_rival, other if turn % 2 else one)
+        for which in (0, 1) if turn % 2 else (1, 0):
+            results[which].append((ours, rival)[which]())
         turn += 1
-    return best_ours, best_rival
+    our_quartile, rival_quartile = (float(np.quantile(r, 0.25)) for r in results)
+    return our_quartile, rival_quartile

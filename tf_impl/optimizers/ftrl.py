@@ -13,7 +13,7 @@ from tf_impl.base import Optimizer, Tensor, after
 def _ftrl(w, g, n, z, power, learning_rate, l1, l2, l2_shrinkage):
     n_new = n + tf.square(g)
     sigma = (power(n_new) - power(n)) / learning_rate
-    z = z + (g + 2 * l2_shrinkage * w - sigma * w)
+    z = z + (g + (2 * l2_shrinkage - sigma) * w)
     shrunk = tf.sign(z) * l1 - z
     curvature = power(n_new) / learning_rate + 2 * l2
     # `not above` rather than `at most`: a NaN stays one.
