@@ -11,6 +11,7 @@ import ast
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,13 +48,14 @@ class Mutant:
     program: Callable[[Program], Program] = lambda program: program
 
 
-def rule_mutants(optimizer: Optimizer) -> list[Mutant]:
+@lru_cache(maxsize=8)
+def rule_mutants(optimizer: Optimizer) -> tuple[Mutant, ...]:
     """Every single edit of the rule, and of the shared rule if there is one."""
-    mutants = []
-    for role, rule in _functions(optimizer).items():
-        for line, sentence, tree in _edits(rule):
-            mutants.append(_mutant(optimizer, role, rule, line, sentence, tree))
-    return mutants
+    return tuple(
+        _mutant(optimizer, role, rule, line, sentence, tree)
+        for role, rule in _functions(optimizer).items()
+        for line, sentence, tree in _edits(rule)
+    )
 
 
 def renames(optimizer: Optimizer) -> list[Mutant]:

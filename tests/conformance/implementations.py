@@ -6,10 +6,12 @@ float64; none calls ``reference`` or ``tf_impl``'s rules.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import tensorflow as tf
 
+from reference.conformance import Report, check
 from tf_impl.base import OptimizerV2, keras
 
 
@@ -259,3 +261,11 @@ FAULTS = [
     for cls in RightAdam.__subclasses__()
     if cls not in (SinglePrecisionCoefficients, OtherNames)
 ]
+
+EAGER = {"modes": ["eager"], "dtypes": ["float32"], "strategies": ["none"]}
+
+
+@functools.cache
+def judged(name: str) -> Report:
+    """The report on one of these classes, eagerly in float32."""
+    return check(globals()[name], "Adam", **EAGER)

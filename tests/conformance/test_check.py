@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from pathlib import Path
 
@@ -14,18 +13,13 @@ import reference
 from reference.conformance import Report, assert_conforms, check
 from tests.conformance import implementations
 from tests.conformance.implementations import (
+    EAGER,
     FAULTS,
     RightAdam,
     SinglePrecisionCoefficients,
+    judged,
 )
 from tf_impl.base import keras
-
-EAGER = {"modes": ["eager"], "dtypes": ["float32"], "strategies": ["none"]}
-
-
-@functools.cache
-def judged(name: str) -> Report:
-    return check(getattr(implementations, name), "Adam", **EAGER)
 
 
 def failures(report: Report) -> dict[str, tuple[str, str, str]]:
