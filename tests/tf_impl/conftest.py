@@ -13,6 +13,19 @@ tf.config.set_logical_device_configuration(
 )
 
 
+@pytest.fixture(autouse=True, params=["CPU", "GPU"])
+def device(request):
+    """Every test runs on each device that TensorFlow sees."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if request.param == "GPU" and not gpus:
+        pytest.skip("TensorFlow sees no GPU here")
+    if request.param == "CPU" and gpus:
+        with tf.device("CPU:0"):
+            yield
+    else:
+        yield
+
+
 @pytest.fixture
 def compile_all(monkeypatch):
     """Compile variables of every size, as only large ones are otherwise."""
