@@ -129,6 +129,8 @@ def rounded_once(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd*, IEEE Transactions
     on Computers 57, 2008).
     """
+    if array.dtype == dtype:
+        return array
     if dtype.name == "bfloat16" and array.dtype in (np.float64, np.longdouble):
         nearest = array.astype(np.float32)
         too_far = np.abs(nearest) > np.abs(array)
