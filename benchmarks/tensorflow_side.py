@@ -11,7 +11,7 @@ import tensorflow as tf
 import tf_impl
 from benchmarks.cases import CONFIGURATIONS, Measurement
 from benchmarks.timing import Action, alternate, compare, milliseconds
-from tf_impl.base import keras
+from tf_impl.legacy_keras import keras
 
 DENSE_ELEMENTS = 10_000_000
 TABLE_ROWS, SMALL_TABLE_ROWS, ROW_LENGTH = 1_000_000, 10_000, 64

@@ -24,8 +24,7 @@ from reference.conformance.rounding import (
 from reference.gradients import IndexedSlices
 from reference.optimizer import State
 from reference.schedules import LearningRateSchedule
-
-from .base import OptimizerV2, keras
+from tf_impl.legacy_keras import OptimizerV2, keras
 
 MODES = ("eager", "function", "xla")
 CLIPPING_AND_DECAY = {"clipvalue", "clipnorm", "global_clipnorm", "decay"}

@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from reference.conformance import Report, check
-from tf_impl.base import OptimizerV2, keras
+from tf_impl.legacy_keras import OptimizerV2, keras
 
 
 class RightAdam(OptimizerV2):

@@ -19,7 +19,7 @@ from tests.conformance.implementations import (
     SinglePrecisionCoefficients,
     judged,
 )
-from tf_impl.base import keras
+from tf_impl.legacy_keras import keras
 
 
 def failures(report: Report) -> dict[str, tuple[str, str, str]]:

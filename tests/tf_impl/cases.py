@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import tf_impl
-from tf_impl.base import keras
+from tf_impl.legacy_keras import keras
 
 # Options that select another rule. A class that is not named has its default alone.
 OPTIONS = {

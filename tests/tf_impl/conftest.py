@@ -29,4 +29,4 @@ def device(request):
 @pytest.fixture
 def compile_all(monkeypatch):
     """Compile variables of every size, as only large ones are otherwise."""
-    monkeypatch.setattr("tf_impl.base.COMPILE_FROM_ELEMENTS", 1)
+    monkeypatch.setattr("tf_impl.updates.COMPILE_FROM_ELEMENTS", 1)

@@ -36,7 +36,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import tf_impl
-from tf_impl.base import keras
+from tf_impl.legacy_keras import keras
 
 PACKAGE = keras.optimizers.legacy.SGD.__module__.partition(".")[0]
 MODULES = {

@@ -17,7 +17,7 @@ from benchmarks import __main__ as command_line
 from benchmarks import numpy_side, tensorflow_side, timing
 from benchmarks.cases import Case, Measurement, all_cases
 from tests.tf_impl.cases import CASES
-from tf_impl import base
+from tf_impl import updates
 
 ROWS, COLUMNS = 70_000, 2  # large enough to be compiled
 
@@ -159,7 +159,7 @@ def tables_written(name: str, grad: bool) -> tuple[int, int]:
     optimizer.apply_gradients([(tf.zeros_like(table), table)])
     handles = [tensor.handle for tensor in optimizer._tensors(table).values()]
     static = (optimizer._rule, table.dtype, (True,) * len(handles), optimizer._in_turn)
-    text = base._table_compiled.experimental_get_compiler_ir(
+    text = updates._table_compiled.experimental_get_compiler_ir(
         static,
         handles,
         [tf.zeros_like(table)] if grad else [],

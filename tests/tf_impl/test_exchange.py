@@ -17,7 +17,7 @@ from tests.tf_impl.cases import (
     train,
     variable,
 )
-from tf_impl.base import keras
+from tf_impl.legacy_keras import keras
 
 ExponentialDecay = keras.optimizers.schedules.ExponentialDecay
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 import tf_impl
 from tests.tf_impl.cases import CASES, NAMES, keras_class, same, train, variable
-from tf_impl.base import keras
+from tf_impl.legacy_keras import keras
 
 ExponentialDecay = keras.optimizers.schedules.ExponentialDecay
 WITH_SCHEDULES = [name for name in NAMES if name != "Nadam"]

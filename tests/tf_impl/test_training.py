@@ -20,7 +20,7 @@ from tests.tf_impl.cases import (
     train,
     variable,
 )
-from tf_impl.base import keras
+from tf_impl.legacy_keras import keras
 
 SPARSE = pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer, Tensor, epsilon_or_default
+from tf_impl.base import Optimizer
+from tf_impl.hypers import epsilon_or_default
+from tf_impl.tensors import Tensor
 
 
 def _adamax(w, g, m, u, step_size, beta_1, one_minus_beta_1, beta_2, epsilon):

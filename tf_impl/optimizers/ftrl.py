@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer, Tensor, after
+from tf_impl.base import Optimizer
+from tf_impl.tensors import Tensor, after
 
 
 def _ftrl(w, g, n, z, power, learning_rate, l1, l2, l2_shrinkage):

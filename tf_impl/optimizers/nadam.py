@@ -7,13 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import (
-    LearningRateSchedule,
-    Optimizer,
-    Tensor,
-    after,
-    epsilon_or_default,
-)
+from tf_impl.base import Optimizer
+from tf_impl.hypers import epsilon_or_default
+from tf_impl.legacy_keras import LearningRateSchedule
+from tf_impl.tensors import Tensor, after
 
 SCHEDULE_DECAY = 0.004
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer, Tensor, epsilon_or_default
+from tf_impl.base import Optimizer
+from tf_impl.hypers import epsilon_or_default
 from tf_impl.optimizers.sgd import has_momentum
+from tf_impl.tensors import Tensor
 
 
 def _variance(r, m):

@@ -6,7 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer, Tensor
+from tf_impl.base import Optimizer
+from tf_impl.tensors import Tensor
 
 
 def _plain(w, g, learning_rate):
