@@ -47,7 +47,9 @@ def update_table(
         run = _as_one_operation(_table)
         return run((rule, dtype, tuple(changes)), handles, gradient, coefficients)
     nowhere = tf.constant(-1, tf.int64)
-    static = (rule, dtype, tuple(changes), in_turn)
+    # A handle does not tell a function the shape of what it holds.
+    shape = tuple(variables[0].shape)
+    static = (rule, dtype, tuple(changes), in_turn, shape)
     return _table_compiled(static, handles, gradient, coefficients, nowhere)
 
 
@@ -140,7 +142,7 @@ def _rows(
 
 @functools.partial(tf.function, jit_compile=True, autograph=False)
 def _table_compiled(
-    static: tuple[Rule, tf.DType, tuple[bool, ...], tuple[int, ...]],
+    static: tuple[Rule, tf.DType, tuple[bool, ...], tuple[int, ...], tuple[int, ...]],
     handles: list[Tensor],
     gradient: list[Tensor],
     coefficients: dict[str, Tensor],
@@ -151,7 +153,7 @@ def _table_compiled(
     Args:
         nowhere: -1, int64: what XLA does not know it cannot reason from.
     """
-    rule, dtype, changes, in_turn = static
+    rule, dtype, changes, in_turn, _ = static
     values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
     (grad,) = gradient or [_hidden_zeros(values[0], nowhere)]
     results = _apply_rule(rule, values, grad, coefficients)

@@ -158,7 +158,9 @@ def tables_written(name: str, grad: bool) -> tuple[int, int]:
     optimizer = getattr(tf_impl, name)()
     optimizer.apply_gradients([(tf.zeros_like(table), table)])
     handles = [tensor.handle for tensor in optimizer._tensors(table).values()]
-    static = (optimizer._rule, table.dtype, (True,) * len(handles), optimizer._in_turn)
+    changes = (True,) * len(handles)
+    shape = tuple(table.shape)
+    static = (optimizer._rule, table.dtype, changes, optimizer._in_turn, shape)
     text = updates._table_compiled.experimental_get_compiler_ir(
         static,
         handles,

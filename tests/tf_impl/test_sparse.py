@@ -156,3 +156,13 @@ def test_duplicates_are_summed_in_float32(dtype, most):
 def test_an_unknown_policy_is_refused():
     with pytest.raises(ValueError, match="`sparse` must be None, 'every_row' or"):
         tf_impl.Adam(sparse="lazy")
+
+
+@pytest.mark.parametrize("name, options", CASES)
+def test_compiled_tables_of_two_shapes_do_not_share_a_trace(name, options, compile_all):
+    """A trace made for one handle serves any other, whatever the shape behind it."""
+    gradient = tf.IndexedSlices(tf.ones([1, 2]), tf.constant([0]))
+    optimizer = make(name, options)
+    tables = [tf.Variable(tf.ones([rows, 2])) for rows in (4, 6)]
+    optimizer.apply_gradients([(gradient, table) for table in tables])
+    np.testing.assert_array_equal(tables[0], tables[1][:4])
