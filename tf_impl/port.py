@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,6 +28,7 @@ from reference.schedules import LearningRateSchedule
 from tf_impl.legacy_keras import OptimizerV2, keras
 
 MODES = ("eager", "function", "xla")
+NO_KERNEL = ("No OpKernel was registered", "uncompilable", "unsupported operations")
 CLIPPING_AND_DECAY = {"clipvalue", "clipnorm", "global_clipnorm", "decay"}
 
 
@@ -174,7 +176,12 @@ class OptimizerV2Session:
 
     def apply(self, gradients: Sequence[np.ndarray | IndexedSlices | None]) -> None:
         with _silent():
-            self._apply(gradients)
+            try:
+                self._apply(gradients)
+            except tf.errors.OpError as error:
+                if any(words in error.message for words in NO_KERNEL):
+                    raise Refused(_kernel_message(error.message)) from error
+                raise
 
     def _apply(self, gradients: Sequence[np.ndarray | IndexedSlices | None]) -> None:
         if self.strategy:
@@ -266,6 +273,14 @@ class OptimizerV2Session:
 
     def _shared_variable(self, name: str) -> Any:
         return next(v for v in self.optimizer.weights if name in v.name)
+
+
+def _kernel_message(message: str) -> str:
+    line = message.splitlines()[0]
+    compiled = re.search(r"XLA_\w+_JIT: (\w+)", line)
+    if compiled:
+        return f"XLA has no kernel for {compiled[1]}"
+    return line.split(" used by ")[0]
 
 
 @contextlib.contextmanager

@@ -18,8 +18,8 @@ import numpy as np
 
 from .. import OPTIMIZERS
 from ..optimizer import Optimizer
-from .convention import Convention, candidates
-from .diagnose import diagnose
+from .convention import Convention, candidates, ideal
+from .diagnose import Explanation, diagnose
 from .judge import Failure, Recording, Score, judge
 from .port import Port, Refused, Setting, Snapshot
 from .report import Report, Result
@@ -35,13 +35,19 @@ STRATEGIES = ("none", "mirrored")
 
 @dataclass(frozen=True)
 class Case:
-    """One implementation, with one set of options, in one setting."""
+    """One implementation, with one set of options, in one setting.
+
+    Attributes:
+        whole: with all programs, not the first alone.
+        must_run: a refusal is a failure, as for ``tf_impl``.
+    """
 
     port: Port
     optimizer: Optimizer
     label: str
     setting: Setting
     whole: bool
+    must_run: bool
 
     @property
     def summary(self) -> str:
@@ -134,7 +140,8 @@ def _cases(request: tuple, ways: tuple) -> list[Case]:
     for port, optimizer, label in _subjects(*request):
         _allowed("mode", modes, port.modes())
         for setting, whole in _settings(port, *ways):
-            cases.append(Case(port, optimizer, label, setting, whole))
+            must_run = request[0] is None
+            cases.append(Case(port, optimizer, label, setting, whole, must_run))
     return cases
 
 
@@ -342,29 +349,110 @@ def _settings(
 
 def _results(case: Case, seed: int, strict: bool, thorough: bool) -> list[Result]:
     setting = case.setting
-    runs: list[tuple[Recording, Optimizer, Mapping[str, Any]]] = []
-    notes = []
-    for program in programs(case.optimizer, setting, seed, quick=not case.whole):
-        accepted = case.port.accepts()
-        set_here = {n: v for n, v in program.hyperparameters.items() if n in accepted}
-        optimizer = replace(case.optimizer, **set_here)
-        given = {**case.hyperparameters(), **set_here}
-        try:
-            recording, seen = _record(case, program, optimizer, given)
-        except Refused as refusal:
-            notes.append(f"program '{program.name}' was refused: {refusal}")
-            continue
-        runs.append((recording, optimizer, seen))
-    if hidden := _hidden_slots(case.optimizer, [r for r, _, _ in runs]):
+    runs, notes, refused = _runs(case, seed)
+    if hidden := _hidden_slots(case.optimizer, [run.recording for run in runs]):
         notes.append(f"not seen, checked through the weights: {', '.join(hidden)}")
-    platform = case.port.platform(setting)
+    found, ideally = _best_conventions(case, runs, strict)
+    for kind, message in refused.items():
+        if kind not in found and (case.must_run or not found):
+            failure = Failure("start", "run", 1, message=message)
+            found[kind] = ideal(setting.dtype), Score(failure=failure)
+    long_enough = [
+        (run.recording, run.optimizer)
+        for run in runs
+        if len(run.recording.snapshots) > 1
+    ]
+    results = []
+    for kind, (convention, score) in found.items():
+        explanations: list[Explanation] = []
+        if score.failure and setting.dtype is FLOAT32:
+            seen = [r for r in long_enough if _has_kind(r[0].program, kind)]
+            if seen:
+                explanations = diagnose(
+                    seen,
+                    convention,
+                    setting,
+                    case.port.platform(setting),
+                    {kind},
+                    thorough=thorough,
+                )
+        results.append(
+            Result(
+                optimizer=case.label,
+                gradient=kind,
+                dtype=setting.dtype.name,
+                mode=setting.mode,
+                device=setting.device,
+                strategy=setting.strategy,
+                conforms=score.conforms,
+                worst_ratio=score.worst,
+                ratios=score.ratios,
+                undecidable=score.undecidable,
+                elements=score.elements,
+                convention=convention.sentence,
+                cost=_cost(convention, ideally.get(kind)),
+                failure=score.failure,
+                explanations=tuple(explanations),
+                notes=tuple(notes),
+            )
+        )
+    return results
+
+
+@dataclass(frozen=True)
+class _Run:
+    recording: Recording
+    optimizer: Optimizer
+    formats: Mapping[str, Any]
+
+
+def _runs(case: Case, seed: int) -> tuple[list[_Run], list[str], dict[str, str]]:
+    """All programs; what was refused, for people, and for each kind of gradient."""
+    runs: list[_Run] = []
+    notes: list[str] = []
+    refused: dict[str, str] = {}
+    waiting = programs(case.optimizer, case.setting, seed, quick=not case.whole)
+    while waiting:
+        program = waiting.pop(0)
+        kinds = {weight.kind for weight in program.weights}
+        try:
+            run = _record(case, program)
+            stopped = run.recording.crash is not None and run.recording.crash[0] == 1
+        except Refused as refusal:
+            run, stopped = None, True
+            message = str(refusal)
+        if stopped and len(kinds) > 1:
+            waiting[:0] = [_of_kind(program, kind) for kind in sorted(kinds)]
+        elif run is not None:
+            runs.append(run)
+        else:
+            refused |= dict.fromkeys(kinds, message)
+            kind = f"{'/'.join(kinds)}, {case.setting.dtype.name} {case.setting.mode}"
+            notes.append(f"refused {kind}: {message}")
+    return runs, list(dict.fromkeys(notes)), refused
+
+
+def _of_kind(program: Program, kind: str) -> Program:
+    weights = tuple(w for w in program.weights if w.kind == kind)
+    return replace(program, weights=weights)
+
+
+def _has_kind(program: Program, kind: str) -> bool:
+    return any(weight.kind == kind for weight in program.weights)
+
+
+def _best_conventions(
+    case: Case, runs: list[_Run], strict: bool
+) -> tuple[dict[str, tuple[Convention, Score]], dict[str, Score]]:
+    """For each kind of gradient the convention that fits best; the ideal's scores."""
+    setting, platform = case.setting, case.port.platform(case.setting)
 
     def judged(convention: Convention, to_the_end: bool) -> dict[str, Score]:
         total: dict[str, Score] = {}
-        for recording, optimizer, _ in runs:
+        for run in runs:
             scores = judge(
-                recording,
-                optimizer,
+                run.recording,
+                run.optimizer,
                 convention,
                 setting,
                 platform,
@@ -372,62 +460,21 @@ def _results(case: Case, seed: int, strict: bool, thorough: bool) -> list[Result
             )
             for kind, score in scores.items():
                 total.setdefault(kind, Score()).add(score)
-            if not to_the_end and not any(s.conforms for s in total.values()):
-                break
         return total
 
-    seen = runs[0][2] if runs else {}
+    seen = runs[0].formats if runs else {}
     found: dict[str, tuple[Convention, Score]] = {}
-    first: dict[str, Score] = {}
+    ideally: dict[str, Score] = {}
     for convention in candidates(case.optimizer, setting.dtype, seen):
-        scores = judged(convention, to_the_end=not first)
-        first = first or scores
+        scores = judged(convention, to_the_end=not ideally)
+        ideally = ideally or scores
         for kind, score in scores.items():
             best = found.get(kind)
             if best is None or _better(score, best[1]):
                 found[kind] = convention, score
         if strict or all(score.conforms for _, score in found.values()):
             break
-    if not found:
-        failure = Failure("start", "run", 0, message="; ".join(notes) or "nothing ran")
-        score = Score(failure=failure)
-        found = {"dense": (next(candidates(case.optimizer, setting.dtype, {})), score)}
-    explanations = {
-        kind: tuple(
-            diagnose(
-                [(recording, optimizer) for recording, optimizer, _ in runs],
-                convention,
-                setting,
-                platform,
-                {kind},
-                thorough=thorough,
-            )
-            if score.failure and runs and setting.dtype is FLOAT32
-            else ()
-        )
-        for kind, (convention, score) in found.items()
-    }
-    return [
-        Result(
-            optimizer=case.label,
-            gradient=kind,
-            dtype=setting.dtype.name,
-            mode=setting.mode,
-            device=setting.device,
-            strategy=setting.strategy,
-            conforms=score.conforms,
-            worst_ratio=score.worst,
-            ratios=score.ratios,
-            undecidable=score.undecidable,
-            elements=score.elements,
-            convention=convention.sentence,
-            cost=_cost(convention, first.get(kind)),
-            failure=score.failure,
-            explanations=explanations[kind],
-            notes=tuple(notes),
-        )
-        for kind, (convention, score) in found.items()
-    ]
+    return found, ideally
 
 
 def _better(score: Score, best: Score) -> bool:
@@ -444,13 +491,18 @@ def _cost(convention: Convention, ideal: Score | None) -> str:
     return f"It costs up to {ratio:.3g} times the ideal bound, in {slot}."
 
 
-def _record(
-    case: Case, program: Program, optimizer: Optimizer, given: Mapping[str, Any]
-) -> tuple[Recording, Mapping[str, Any]]:
-    slots = [slot.name for slot in optimizer.rule.slots.values()]
+def _record(case: Case, program: Program) -> _Run:
+    accepted = case.port.accepts()
+    set_here = {n: v for n, v in program.hyperparameters.items() if n in accepted}
+    optimizer = replace(case.optimizer, **set_here)
     starts = [weight.start for weight in program.weights]
-    session = case.port.start(starts, given, case.setting, slots)
-    seen: Mapping[str, Any] = {}
+    session = case.port.start(
+        starts,
+        {**case.hyperparameters(), **set_here},
+        case.setting,
+        optimizer.slots,
+    )
+    formats: Mapping[str, Any] = {}
     if program.iterations:
         state = settled_state(optimizer, program, case.setting.dtype)
         session.write(Snapshot(starts, state))
@@ -464,11 +516,13 @@ def _record(
                 session.set_learning_rate(program.learning_rates[step])
             session.apply(program.gradients(step))
             snapshots.append(session.read())
-            seen = seen or session.hyperparameter_formats()
+            formats = formats or session.hyperparameter_formats()
+        except Refused:
+            raise
         except Exception as error:
             crash = step + 1, _first_line(error)
             break
-    return Recording(program, snapshots, crash), seen
+    return _Run(Recording(program, snapshots, crash), optimizer, formats)
 
 
 def _first_line(error: Exception) -> str:

@@ -19,7 +19,7 @@ from tests.conformance.implementations import (
     SinglePrecisionCoefficients,
     judged,
 )
-from tf_impl.legacy_keras import keras
+from tf_impl.legacy_keras import OptimizerV2, keras
 
 
 def failures(report: Report) -> dict[str, tuple[str, str, str]]:
@@ -210,3 +210,34 @@ def test_a_file_is_a_target(tmp_path: Path):
     path.write_text(source)
     assert check(f"{path}:RightAdam", "adam", quick=True, **EAGER).conforms
     assert not check(f"{path}:LazyRows", "adam", quick=True, **EAGER).conforms
+
+
+class DenseAlone(RightAdam):
+    _resource_apply_sparse = OptimizerV2._resource_apply_sparse
+
+
+def test_without_a_sparse_rule_the_dense_one_is_judged_all_the_same():
+    report = check(DenseAlone, "Adam", quick=True, **EAGER)
+    dense, sparse = report.results
+    assert (dense.gradient, dense.conforms) == ("dense", True)
+    assert (sparse.gradient, sparse.conforms) == ("sparse", False)
+    assert "NotImplementedError" in sparse.failure.message
+
+
+def test_what_has_no_kernel_is_refused_and_said():
+    options = {"modes": ["xla"], "dtypes": ["float32"], "strategies": ["none"]}
+    adagrad = keras.optimizers.legacy.Adagrad
+    report = check(adagrad, "Adagrad", quick=True, **options)
+    assert [r.gradient for r in report.results] == ["dense"]
+    assert report.conforms
+    assert "refused sparse, float32 xla: XLA has no kernel for" in str(report)
+
+
+def test_a_class_that_cannot_be_made_does_not_conform():
+    class NeedsMore(RightAdam):
+        def __init__(self, must_be_given, **kwargs):
+            super().__init__(**kwargs)
+
+    report = check(NeedsMore, "Adam", quick=True, **EAGER)
+    assert not report.conforms
+    assert "must_be_given" in str(report)
