@@ -350,9 +350,12 @@ def _settings(
 def _results(case: Case, seed: int, strict: bool, thorough: bool) -> list[Result]:
     setting = case.setting
     runs, notes, refused = _runs(case, seed)
-    if hidden := _hidden_slots(case.optimizer, [run.recording for run in runs]):
+    hidden = _hidden_slots(case.optimizer, [run.recording for run in runs])
+    if hidden:
         notes.append(f"not seen, checked through the weights: {', '.join(hidden)}")
     found, ideally = _best_conventions(case, runs, strict)
+    limits = (case.optimizer.clipvalue, case.optimizer.clipnorm)
+    clips = any(x is not None for x in (*limits, case.optimizer.global_clipnorm))
     for kind, message in refused.items():
         if kind not in found and (case.must_run or not found):
             failure = Failure("start", "run", 1, message=message)
@@ -365,7 +368,7 @@ def _results(case: Case, seed: int, strict: bool, thorough: bool) -> list[Result
     results = []
     for kind, (convention, score) in found.items():
         explanations: list[Explanation] = []
-        if score.failure and setting.dtype is FLOAT32:
+        if score.failure and setting.dtype is FLOAT32 and not (hidden or clips):
             seen = [r for r in long_enough if _has_kind(r[0].program, kind)]
             if seen:
                 explanations = diagnose(

@@ -114,10 +114,14 @@ def programs(
     if setting.strategy == "mirrored":
         # TensorFlow's all-reduce of no rows ends the process with a segmentation fault.
         sparse = [part for part in sparse if not _without_rows(part)]
+    dense = make.dense()
+    if optimizer.global_clipnorm is not None:
+        # A huge gradient would be all that their joint norm consists of.
+        dense = [make.decades(), make.from_zero()]
     whole = Program(
         "steps",
         "a wrong equation, on any input",
-        pack([*make.dense(), *make.absent(), *sparse], optimizer),
+        pack([*dense, *make.absent(), *sparse], optimizer),
         STEPS,
     )
     if quick:

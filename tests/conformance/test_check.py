@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
 
 import reference
+import tf_impl
 from reference.conformance import Report, assert_conforms, check
 from tests.conformance import implementations
 from tests.conformance.implementations import (
@@ -241,3 +242,12 @@ def test_a_class_that_cannot_be_made_does_not_conform():
     report = check(NeedsMore, "Adam", quick=True, **EAGER)
     assert not report.conforms
     assert "must_be_given" in str(report)
+
+
+@pytest.mark.parametrize("limit", ["clipvalue", "clipnorm", "global_clipnorm"])
+def test_keras_clips_before_it_sums_duplicates_and_ours_after(limit):
+    options = {"hyperparameters": {limit: 0.5}, "quick": True, **EAGER}
+    assert check(tf_impl.SGD, "SGD", strict=True, **options).conforms
+    report = check(keras.optimizers.legacy.SGD, "SGD", **options)
+    sparse = next(r for r in report.results if r.gradient == "sparse")
+    assert not sparse.conforms
