@@ -224,7 +224,10 @@ def _subjects(
             "a target needs a rule to be judged against: one of "
             f"{', '.join(OPTIMIZERS)}"
         )
-    port = OptimizerV2Port(load(target))
+    try:
+        port = OptimizerV2Port(load(target))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
     if isinstance(against, Optimizer):
         optimizer = replace(against, **hyperparameters)
     else:
@@ -268,37 +271,39 @@ def load(target: Any) -> Any:
         raise ValueError(
             f"a target is package.module:Class or path/to/file.py:Class, got {target!r}"
         )
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise ValueError(f"there is no file {place}")
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
-    else:
-        try:
-            module = importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            module = _attribute_path(place, error)
+    if place.endswith(".py") and not Path(place).is_file():
+        raise ValueError(f"there is no file {place}")
+    try:
+        module = _imported(place)
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ValueError(f"cannot import {place}: {what}") from error
     if not hasattr(module, name):
         raise ValueError(f"{place} has no {name}")
     return getattr(module, name)
 
 
-def _attribute_path(place: str, error: Exception) -> Any:
-    """``a.b.c`` where ``c`` is an attribute of the module ``a.b``, not a module."""
-    parent, dot, last = place.rpartition(".")
-    if not dot:
-        raise ValueError(f"cannot import {place}: {error}") from error
+def _imported(place: str) -> Any:
+    """The file, the module, or the attribute of a module that ``place`` names."""
+    if place.endswith(".py"):
+        path = Path(place).resolve()
+        sys.path.append(str(path.parent))
+        spec = importlib.util.spec_from_file_location(f"target_{path.stem}", path)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module.__name__] = module
+        spec.loader.exec_module(module)
+        return module
     try:
-        module = importlib.import_module(parent)
-    except ModuleNotFoundError as inner:
-        module = _attribute_path(parent, inner)
-    if not hasattr(module, last):
-        raise ValueError(f"cannot import {place}: {error}") from error
-    return getattr(module, last)
+        return importlib.import_module(place)
+    except ModuleNotFoundError:
+        parent, dot, last = place.rpartition(".")
+        if not dot:
+            raise
+        outer = _imported(parent)
+        if not hasattr(outer, last):
+            raise
+        return getattr(outer, last)
 
 
 def _instance(cls: type[Optimizer], hyperparameters: Mapping[str, Any]) -> Optimizer:
@@ -309,7 +314,10 @@ def _instance(cls: type[Optimizer], hyperparameters: Mapping[str, Any]) -> Optim
             f"{cls.__name__} has no {', '.join(sorted(unknown))}; it has "
             f"{', '.join(known)}"
         )
-    return cls(**hyperparameters)
+    try:
+        return cls(**hyperparameters)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
 
 
 def _label(name: str, options: Mapping[str, Any]) -> str:

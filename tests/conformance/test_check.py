@@ -201,7 +201,7 @@ def test_misuse_says_what_is_allowed(arguments, words):
 
 
 def test_only_optimizers_can_be_judged():
-    with pytest.raises(TypeError, match="OptimizerV2"):
+    with pytest.raises(ValueError, match="OptimizerV2"):
         check(dict, "Adam")
 
 

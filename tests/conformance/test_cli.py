@@ -58,6 +58,8 @@ def test_explain_values_are_those_of_the_rule_by_hand(capsys):
 
 def test_check_exits_with_0_1_and_2(capsys, tmp_path: Path):
     needs_tensorflow()
+    broken = tmp_path / "broken.py"
+    broken.write_text("import nothing_of_this_name")
     report = tmp_path / "report.json"
     right = ["check", ADAM, "--against", "Adam", *FAST]
     assert main([*right, "--json", str(report)]) == CONFORMS
@@ -74,6 +76,10 @@ def test_check_exits_with_0_1_and_2(capsys, tmp_path: Path):
         ["check", LAZY, ADAM, "--against", "Adam"],
         ["check", LAZY, "--against", "Adam", "--set", "epsilon"],
         ["check", LAZY, "--against", "Adam", "--json", "no/such/folder/file.json"],
+        ["check", "builtins:dict", "--against", "Adam"],
+        ["check", f"{broken}:Adam", "--against", "Adam"],
+        ["check", ADAM, "--against", "Adam", "--set", "epsilon=small"],
+        ["check", ADAM, "--against", "Adam", "--set", "epsilon=-1"],
         ["explain", "Adamm"],
     ):
         assert main(wrong) == MISUSE
