@@ -168,11 +168,13 @@ def _in_part(
 ) -> list[Explanation]:
     """Edits that mend at least one slot that is wrong, most slots first."""
     found: list[tuple[int, Explanation]] = []
+    slots = dict(optimizer.rule.slots)
+    if optimizer.shared:
+        slots |= optimizer.shared.slots
     for mutant in rule_mutants(optimizer):
         left = evidence.mismatch(evidence.results(optimizer, mutant.functions))
         mended = [s for s, part in wrong.items() if part and not left[s]]
         if mended:
-            slots = {**optimizer.rule.slots}
             names = ["weight" if s == "w" else slots[s].name for s in mended]
             found.append((len(mended), _explained(mutant, ", ".join(names))))
     found.sort(key=lambda item: -item[0])

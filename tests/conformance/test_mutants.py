@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import reference
 from reference.cli import CONFORMS, DIFFERS, main
-from reference.conformance.mutants import driver_mutants, rule_mutants
+from reference.conformance.convention import ideal
+from reference.conformance.diagnose import diagnose
+from reference.conformance.mutants import _with, driver_mutants, rule_mutants
+from reference.conformance.port import Setting
+from reference.conformance.rounding import FLOAT32, IEEE
+from reference.conformance.scenarios import programs
 from reference.conformance.score import score
+from reference.conformance.simulate import simulate
 
 
 def edits(optimizer: reference.Optimizer) -> set[str]:
@@ -139,3 +146,16 @@ def test_diagnose_prints_line_and_edit(capsys):
     assert first["line"] == 4
     assert first["edit"] == "w = w - step_size * m / np.sqrt(v + epsilon)"
     assert first["reproduces"] == "everything"
+
+
+def test_an_edit_that_mends_a_shared_slot_alone_is_told_by_its_name():
+    nadam, setting = reference.Nadam(), Setting(FLOAT32)
+    by_edit = {mutant.edit: mutant for mutant in rule_mutants(nadam)}
+    shared = by_edit["P = P + mu"].functions["shared"]
+    rule = by_edit["v = beta_2 * v + (1 - beta_2) * g"].optimizer
+    twice = _with(rule, shared=replace(nadam.shared, function=shared))
+    program = programs(nadam, setting, 0, quick=True)[0]
+    runs = [(simulate(twice, program, FLOAT32), nadam)]
+    judging = (ideal(FLOAT32), setting, IEEE, {"dense"})
+    found = diagnose(runs, *judging, thorough=False)
+    assert any("momentum_cache" in explanation.reproduces for explanation in found)
