@@ -11,43 +11,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import schedules
 from .gradients import IndexedSlices, deduplicate
 from .optimizer import Optimizer, State
-from .optimizers.adadelta import Adadelta
-from .optimizers.adagrad import Adagrad
-from .optimizers.adam import Adam
-from .optimizers.adamax import Adamax
-from .optimizers.ftrl import Ftrl
-from .optimizers.nadam import Nadam
-from .optimizers.rmsprop import RMSprop
-from .optimizers.sgd import SGD
+from .optimizers import found
 from .sparse import every_row, rows, touched_rows
 
 __version__ = "0.1.0"
 
-OPTIMIZERS: dict[str, type[Optimizer]] = {
-    cls.__name__: cls
-    for cls in (SGD, Adagrad, Adadelta, RMSprop, Adam, Adamax, Nadam, Ftrl)
-}
-"""Every optimizer that is specified, by name."""
+OPTIMIZERS: dict[str, type[Optimizer]] = found()
+"""Every optimizer that is specified, by name; each is also an attribute of the package,
+as ``reference.Adam``."""
+
+globals().update(OPTIMIZERS)
 
 __all__ = [
     "OPTIMIZERS",
-    "SGD",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "Adamax",
-    "Ftrl",
     "IndexedSlices",
-    "Nadam",
     "Optimizer",
-    "RMSprop",
     "State",
     "deduplicate",
     "every_row",
     "rows",
     "schedules",
     "touched_rows",
+    *OPTIMIZERS,
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(
+        f"reference has no {name}; its optimizers are {', '.join(OPTIMIZERS)}"
+    )

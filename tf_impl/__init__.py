@@ -1,33 +1,23 @@
 """The optimizers of `reference`, as TensorFlow `OptimizerV2` subclasses to train with.
 
 Every class takes the constructor arguments, and has the slots, weight order and config,
-of the class of the same name in `tf.keras.optimizers.legacy`.
+of the class of the same name in the library that its docstring names: mostly
+`tf.keras.optimizers.legacy` or TensorFlow Addons.
 """
 
+from typing import Any
+
 from tf_impl.base import Optimizer
-from tf_impl.optimizers.adadelta import Adadelta
-from tf_impl.optimizers.adagrad import Adagrad
-from tf_impl.optimizers.adam import Adam
-from tf_impl.optimizers.adamax import Adamax
-from tf_impl.optimizers.ftrl import Ftrl
-from tf_impl.optimizers.nadam import Nadam
-from tf_impl.optimizers.rmsprop import RMSprop
-from tf_impl.optimizers.sgd import SGD
+from tf_impl.optimizers import found
 
-OPTIMIZERS: dict[str, type[Optimizer]] = {
-    cls.__name__: cls
-    for cls in (SGD, Adagrad, Adadelta, RMSprop, Adam, Adamax, Nadam, Ftrl)
-}
+OPTIMIZERS: dict[str, type[Optimizer]] = found()
 
-__all__ = [
-    "OPTIMIZERS",
-    "SGD",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "Adamax",
-    "Ftrl",
-    "Nadam",
-    "Optimizer",
-    "RMSprop",
-]
+globals().update(OPTIMIZERS)
+
+__all__ = ["OPTIMIZERS", "Optimizer", *OPTIMIZERS]
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(
+        f"tf_impl has no {name}; its optimizers are {', '.join(OPTIMIZERS)}"
+    )

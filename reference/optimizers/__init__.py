@@ -1,1 +1,20 @@
-"""The specification: one file per family, named as in ``tf_impl/optimizers``."""
+"""The optimizers, a family to a file; a file that is put here is found by itself."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from ..optimizer import Optimizer
+
+
+def found() -> dict[str, type[Optimizer]]:
+    """Every optimizer that a module of this package defines, by name."""
+    return {
+        name: cls
+        for module in pkgutil.iter_modules(__path__, f"{__name__}.")
+        for name, cls in vars(importlib.import_module(module.name)).items()
+        if isinstance(cls, type)
+        and issubclass(cls, Optimizer)
+        and cls.__module__ == module.name
+    }

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import reference
 import tf_impl
 from tf_impl.legacy_keras import keras
 
-# Options that select another rule. A class that is not named has its default alone.
+# Options that select another rule; of other classes, the examples of `reference`.
 OPTIONS = {
     "SGD": [{}, {"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}],
     "RMSprop": [
@@ -31,12 +32,25 @@ OPTIONS = {
     ],
 }
 
-CASES = [
-    pytest.param(name, options, id="-".join([name, *options]))
-    for name in tf_impl.OPTIMIZERS
-    for options in OPTIONS.get(name, [{}])
+KERAS = [
+    name
+    for name, cls in reference.OPTIMIZERS.items()
+    if cls.home.startswith("tf.keras.optimizers.legacy.")
 ]
-NAMES = list(tf_impl.OPTIMIZERS)
+"""The optimizers that legacy Keras has; what comes beyond them is tested once in CI."""
+
+
+def _marks(name):
+    return () if name in KERAS else pytest.mark.slow
+
+
+CASES = [
+    pytest.param(name, options, id="-".join([name, *options]), marks=_marks(name))
+    for name in tf_impl.OPTIMIZERS
+    for options in OPTIONS.get(name, reference.OPTIMIZERS[name].examples)
+]
+KERAS_CASES = [case for case in CASES if case.values[0] in KERAS]
+NAMES = [pytest.param(name, marks=_marks(name)) for name in tf_impl.OPTIMIZERS]
 EPS = {
     "float16": 2.0**-10,
     "bfloat16": 2.0**-7,

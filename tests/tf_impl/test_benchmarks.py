@@ -16,7 +16,7 @@ import tf_impl
 from benchmarks import __main__ as command_line
 from benchmarks import numpy_side, tensorflow_side, timing
 from benchmarks.cases import Case, Measurement, all_cases
-from tests.tf_impl.cases import CASES
+from tests.tf_impl.cases import KERAS, KERAS_CASES
 from tf_impl import updates
 
 ROWS, COLUMNS = 70_000, 2  # large enough to be compiled
@@ -90,7 +90,7 @@ def test_json_has_both_times_and_their_ratio(cases, tmp_path):
 def test_every_optimizer_is_measured():
     names = {case.name for case in all_cases()}
     assert len(names) == len(list(all_cases()))
-    for optimizer in tf_impl.OPTIMIZERS:
+    for optimizer in KERAS:
         assert f"dense/{optimizer}" in names
         assert f"sparse/{optimizer}/1M" in names
         assert f"small/{optimizer}/first" in names
@@ -132,7 +132,7 @@ def test_cases_run(monkeypatch):
     assert numpy_side.adam_memory(0.0).ratio > 0
 
 
-@pytest.mark.parametrize(("name", "options"), CASES)
+@pytest.mark.parametrize(("name", "options"), KERAS_CASES)
 def test_a_small_variable_costs_few_operations(name, options):
     def operations(count: int) -> int:
         variables = [tf.Variable(tf.ones([n + 1])) for n in range(count)]

@@ -192,7 +192,7 @@ def test_keras_half_updates_what_it_refuses():
 @pytest.mark.parametrize("name, options", CASES)
 def test_xla_drops_rows_that_do_not_exist(name, options):
     """XLA cannot raise: the other rows get what they would get without the bad one."""
-    optimizer, w = tf_impl.OPTIMIZERS[name](0.1, **options), variable()
+    optimizer, w = tf_impl.OPTIMIZERS[name](learning_rate=0.1, **options), variable()
     train(optimizer, w, steps=[0])
     weights, *slots = state(optimizer, w)
 
@@ -232,7 +232,10 @@ def test_the_first_bad_step_makes_no_progress():
 def test_numpy_arrays_are_gradients_too(name, options):
     outcomes = []
     for convert in (tf.constant, lambda x: tf.constant(x).numpy()):
-        optimizer, w = tf_impl.OPTIMIZERS[name](0.1, **options), variable()
+        optimizer, w = (
+            tf_impl.OPTIMIZERS[name](learning_rate=0.1, **options),
+            variable(),
+        )
         optimizer.apply_gradients([(convert([[0.5, 1.0]] * 4), w)])
         sparse = tf.IndexedSlices(convert([[2.0, 0.25]] * 2), convert([3, 3]))
         optimizer.apply_gradients([(sparse, w)])

@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 
 import tf_impl
-from tests.tf_impl.cases import CASES, NAMES, keras_class, same, train, variable
+from tests.tf_impl.cases import CASES, KERAS, NAMES, keras_class, same, train, variable
 from tf_impl.legacy_keras import keras
 
 ExponentialDecay = keras.optimizers.schedules.ExponentialDecay
-WITH_SCHEDULES = [name for name in NAMES if name != "Nadam"]
+WITH_SCHEDULES = [name for name in KERAS if name != "Nadam"]
 
 
 def moved(optimizer, function=False, gradient=1.0):
@@ -128,9 +128,9 @@ def test_other_hyperparameters_change_in_traced_functions_too():
 @pytest.mark.parametrize("name", WITH_SCHEDULES)
 def test_a_schedule_is_read_at_iterations(name):
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay([1], [0.5, 0.25])
-    w, optimizer = variable(), tf_impl.OPTIMIZERS[name](schedule)
+    w, optimizer = variable(), tf_impl.OPTIMIZERS[name](learning_rate=schedule)
     train(optimizer, w)
-    v, other = variable(), tf_impl.OPTIMIZERS[name](0.5)
+    v, other = variable(), tf_impl.OPTIMIZERS[name](learning_rate=0.5)
     train(other, v, steps=[0, 1])
     other.learning_rate = 0.25
     train(other, v, steps=[2])
@@ -153,9 +153,9 @@ def test_half_precision_counts_steps_exactly(dtype):
 
 @pytest.mark.parametrize("name", WITH_SCHEDULES)
 def test_decay_divides_the_learning_rate(name):
-    w, optimizer = variable(), tf_impl.OPTIMIZERS[name](0.1, decay=0.5)
+    w, optimizer = variable(), tf_impl.OPTIMIZERS[name](learning_rate=0.1, decay=0.5)
     train(optimizer, w, steps=[0, 1])
-    v, other = variable(), tf_impl.OPTIMIZERS[name](0.1)
+    v, other = variable(), tf_impl.OPTIMIZERS[name](learning_rate=0.1)
     train(other, v, steps=[0])
     other.learning_rate = 0.1 / (1 + 0.5 * 1)
     train(other, v, steps=[1])

@@ -8,6 +8,7 @@ import tf_impl
 from tests.tf_impl.cases import (
     CASES,
     DENSE,
+    KERAS_CASES,
     assert_close,
     gradient,
     keras_class,
@@ -76,7 +77,7 @@ def test_duplicates_are_a_sum_in_any_order(name, options, mode):
     assert all(same(outcome, outcomes[0]) for outcome in outcomes)
 
 
-@pytest.mark.parametrize("name, options", CASES)
+@pytest.mark.parametrize("name, options", KERAS_CASES)
 def test_untouched_rows_change_as_the_home_policy_says(name, options):
     for module in (tf_impl.OPTIMIZERS[name], keras_class(name)):
         optimizer, w = module(learning_rate=0.1, **options), variable()
@@ -119,7 +120,7 @@ def test_every_row_is_dense_on_the_scattered_gradient(
     assert_close(dense, state(optimizer, w), state(dense, other), steps=2)
 
 
-@pytest.mark.parametrize("name, options", CASES)
+@pytest.mark.parametrize("name, options", KERAS_CASES)
 def test_no_indices_still_count_and_decay(name, options):
     optimizer, w = after_warm_up(name, options)
     before = tensors(optimizer, w)

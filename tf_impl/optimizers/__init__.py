@@ -1,0 +1,20 @@
+"""The optimizers, in files named as in `reference/optimizers`, found by themselves."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from tf_impl.base import Optimizer
+
+
+def found() -> dict[str, type[Optimizer]]:
+    """Return every optimizer that a module of this package defines, by name."""
+    return {
+        name: cls
+        for module in pkgutil.iter_modules(__path__, f"{__name__}.")
+        for name, cls in vars(importlib.import_module(module.name)).items()
+        if isinstance(cls, type)
+        and issubclass(cls, Optimizer)
+        and cls.__module__ == module.name
+    }
