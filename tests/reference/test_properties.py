@@ -27,6 +27,7 @@ from reference import (
     State,
 )
 from reference.schedules import InverseTimeDecay, LearningRateSchedule
+from tests.reference.worked import modules
 
 few = settings(max_examples=5, deadline=None, derandomize=True, database=None)
 """For what runs on every configuration: a property still sees hundreds of inputs."""
@@ -40,19 +41,9 @@ EXAMPLES = [
 every_example = pytest.mark.parametrize(("cls", "options"), EXAMPLES)
 every_policy = pytest.mark.parametrize("sparse", [None, "every_row", "touched_rows"])
 
-# What the home library does to rows without a gradient: the tensors that change there
-# (Keras' _resource_apply_sparse of each class); all others change on touched rows only.
-EVERY_ROW = {
-    "SGD": set(),
-    "Adagrad": set(),
-    "Adadelta": set(),
-    "RMSprop": {"rms", "mg"},
-    "RMSprop-momentum": set(),
-    "Adam": {"weight", "m", "v", "vhat"},
-    "Adamax": set(),
-    "Nadam": {"m", "v"},
-    "Ftrl": set(),
-}
+EVERY_ROW: dict[str, set[str]] = {}
+for module in modules():
+    EVERY_ROW |= module.EVERY_ROW
 
 
 def on_every_row(optimizer):
