@@ -127,7 +127,7 @@ class Optimizer:
         made = set(shared.results) if shared else set()
         for attribute in vars(cls).values():
             if isinstance(attribute, Rule):
-                known = declared | made | {"w", "g", "t", *attribute.slots}
+                known = declared | made | {"w", "g", "t", "touched", *attribute.slots}
             elif isinstance(attribute, SharedRule):
                 known = declared | {"t", *attribute.slots}
             else:
@@ -167,10 +167,20 @@ class Optimizer:
         """What a sparse gradient does to the rows it does not touch."""
         return POLICIES[self.sparse] if self.sparse else self.rule.sparse
 
+    def rule_for(self, shape: tuple[int, ...]) -> Rule:
+        """The rule for a weight of this shape; one of ``variants``."""
+        return self.rule
+
+    @property
+    def variants(self) -> tuple[Rule, ...]:
+        """The rules that the options select, where the shape of a weight decides."""
+        return (self.rule,)
+
     @property
     def slots(self) -> tuple[str, ...]:
-        """The names of the slots that each weight has, in order."""
-        return tuple(slot.name for slot in self.rule.slots.values())
+        """The names of the slots that a weight may have, in order."""
+        slots = (slot for rule in self.variants for slot in rule.slots.values())
+        return tuple(dict.fromkeys(slot.name for slot in slots))
 
     @classmethod
     def rules(cls) -> dict[str, Rule]:
@@ -179,12 +189,12 @@ class Optimizer:
 
     def hyperparameters(self) -> tuple[str, ...]:
         """The hyperparameters that the selected rules read."""
-        names = self.rule.parameters
+        names = tuple(name for rule in self.variants for name in rule.parameters)
+        symbols = {symbol for rule in self.variants for symbol in rule.slots}
         if self.shared:
             names += self.shared.parameters
-        declared = {f.name for f in fields(self)} - set(self.rule.slots)
-        if self.shared:
-            declared -= set(self.shared.results)
+            symbols |= set(self.shared.results)
+        declared = {f.name for f in fields(self)} - symbols
         return tuple(dict.fromkeys(n for n in names if n in declared))
 
     def init(self, params: Any) -> State:
@@ -201,8 +211,10 @@ class Optimizer:
             iterations=0,
             slots=tuple(
                 {
-                    slot.name: np.full(np.shape(w), self._start(slot.start), w.dtype)
-                    for slot in self.rule.slots.values()
+                    slot.name: np.full(
+                        slot.shape_for(w.shape), self._start(slot.start), w.dtype
+                    )
+                    for slot in self.rule_for(w.shape).slots.values()
                 }
                 for w in weights
             ),
@@ -362,18 +374,21 @@ class Optimizer:
         named: dict[str, Any],
         arithmetic: Arithmetic,
     ) -> tuple[Array, dict[str, Array]]:
-        rule = self.rule
+        rule = self.rule_for(w.shape)
         tensors = {"w": w} | {s: slots[slot.name] for s, slot in rule.slots.items()}
 
         def update(given: dict[str, Array]) -> dict[str, Array]:
-            if self.elementwise and _divisible(given):
-                return _in_blocks(rule, given, named, arithmetic)
-            return _evaluate(rule, given, named, arithmetic)
+            touched = given.pop("touched")
+            everything = {**named, "touched": touched}
+            alike = touched.ndim == 0 or "touched" not in rule.parameters
+            if self.elementwise and alike and _divisible(given):
+                return _in_blocks(rule, given, everything, arithmetic)
+            return _evaluate(rule, given, everything, arithmetic)
 
         if isinstance(g, IndexedSlices):
-            new = apply_sparse(update, tensors, g, self.policy)
+            new = apply_sparse(update, tensors, g, self.policy, by_rows=self.elementwise)
         else:
-            new = update({**tensors, "g": g})
+            new = update({**tensors, "g": g, "touched": np.True_})
         return new["w"], {slot.name: new[symbol] for symbol, slot in rule.slots.items()}
 
 
@@ -469,16 +484,17 @@ def _check_fit(
     for i, (w, g, slots) in enumerate(
         zip(weights, gradients, state.slots, strict=True)
     ):
-        if set(slots) != set(optimizer.slots):
+        needed = {s.name: s for s in optimizer.rule_for(w.shape).slots.values()}
+        if set(slots) != set(needed):
             raise ValueError(
                 f"the state of weight {i} has slots {sorted(slots)}, the rule needs "
-                f"{sorted(optimizer.slots)}"
+                f"{sorted(needed)}"
             )
         for name, slot in slots.items():
-            if np.shape(slot) != w.shape:
+            if np.shape(slot) != (shape := needed[name].shape_for(w.shape)):
                 raise ValueError(
-                    f"slot {name} of weight {i} has shape {np.shape(slot)}, "
-                    f"the weight {w.shape}"
+                    f"slot {name} of weight {i} has shape {np.shape(slot)}; it must "
+                    f"have {shape} beside a weight of shape {w.shape}"
                 )
         if g is None:
             continue

@@ -19,10 +19,17 @@ class Slot:
     Attributes:
         name: its public name, that of the Keras class.
         start: its initial value: a number, or the name of a hyperparameter.
+        shape: its shape, from that of the weight; ``None`` means the same. On a sparse
+            gradient a slot of another shape always changes as a whole.
     """
 
     name: str
     start: float | str = 0.0
+    shape: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None
+
+    def shape_for(self, weight: tuple[int, ...]) -> tuple[int, ...]:
+        """Its shape beside a weight of shape ``weight``."""
+        return self.shape(weight) if self.shape else weight
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,27 +73,33 @@ def apply_sparse(
     tensors: dict[str, Array],
     gradient: IndexedSlices,
     policy: SparsePolicy,
+    *,
+    by_rows: bool,
 ) -> dict[str, Array]:
     """The tensors after one sparse step.
 
     Args:
-        update: the dense rule: tensors by symbol, ``g`` among them, to new tensors.
+        update: the dense rule: tensors by symbol, ``g`` and the mask ``touched`` among
+            them, to new tensors.
         tensors: the weight ``w`` and the slots, whole.
         gradient: unique indices.
         policy: which rows are kept.
+        by_rows: the rule may be applied to some rows alone.
     """
-    touched = gradient.indices
-    if all(policy.of(symbol) is TOUCHED for symbol in tensors):
-        gathered = {symbol: tensor[touched] for symbol, tensor in tensors.items()}
-        new_rows = update({**gathered, "g": gradient.values})
-        return {s: _replaced(tensors[s], touched, new_rows[s]) for s in tensors}
-    dense_gradient = zeros_like_rows(gradient.values, tensors["w"].shape)
-    dense_gradient[touched] = gradient.values
-    new = update({**tensors, "g": dense_gradient})
+    rows, shape = gradient.indices, tensors["w"].shape
+    if by_rows and all(policy.of(symbol) is TOUCHED for symbol in tensors):
+        gathered = {symbol: tensor[rows] for symbol, tensor in tensors.items()}
+        new_rows = update({**gathered, "g": gradient.values, "touched": np.True_})
+        return {s: _replaced(tensors[s], rows, new_rows[s]) for s in tensors}
+    dense_gradient = zeros_like_rows(gradient.values, shape)
+    dense_gradient[rows] = gradient.values
+    touched = np.zeros((shape[0],) + (1,) * (len(shape) - 1), bool)
+    touched[rows] = True
+    new = update({**tensors, "g": dense_gradient, "touched": touched})
     return {
         symbol: new[symbol]
-        if policy.of(symbol) is EVERY
-        else _replaced(tensors[symbol], touched, new[symbol][touched])
+        if policy.of(symbol) is EVERY or tensors[symbol].shape != shape
+        else _replaced(tensors[symbol], rows, new[symbol][rows])
         for symbol in tensors
     }
 

@@ -299,6 +299,10 @@ class _Judge:
         gradient: Any = None,
         exposes: str = "",
     ) -> None:
+        if came.shape != due.shape:
+            message = f"{slot} has shape {came.shape}, in the rule {due.shape}"
+            score.fail(failure(weight=position, slot=slot, message=message))
+            return
         ratio, undecidable = compare(due, came)
         worst = float(np.max(ratio, initial=0.0))
         score.ratios[slot] = max(score.ratios.get(slot, 0.0), worst)

@@ -198,6 +198,24 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
         with np.errstate(all="ignore"):
             return function(*args, **kwargs)
 
+    @property
+    def T(self) -> Bounded:
+        return self._mapped(np.transpose)
+
+    def reshape(self, *shape: int) -> Bounded:
+        return self._mapped(lambda array: np.reshape(array, shape))
+
+    def _mapped(self, move: Callable[[np.ndarray], np.ndarray]) -> Bounded:
+        """The same elements, in other places."""
+
+        def moved(mask: Any) -> Any:
+            return move(np.broadcast_to(mask, self.shape)) if np.ndim(mask) else mask
+
+        bound = move(np.broadcast_to(self.bound, self.shape))
+        return self._like(
+            move(self.value), bound, moved(self.branch), moved(self.overflow)
+        )
+
     def __getitem__(self, key: Any) -> Bounded:
         return self._like(
             self.value[key],
@@ -511,6 +529,51 @@ def _sum(x: Bounded, **kwargs: Any) -> Bounded:
     return _summation(x, add, add(np.ones(x.shape, int)))
 
 
+def _mean(x: Bounded, **kwargs: Any) -> Bounded:
+    total = _sum(x, **kwargs)
+    return total / (x.size / max(total.size, 1))
+
+
+def _largest(x: Bounded, **kwargs: Any) -> Bounded:
+    def over(mask: Any) -> Any:
+        whole = np.broadcast_to(mask, x.shape)
+        return np.any(whole, **kwargs) if np.any(whole) else False
+
+    value = np.asarray(np.max(x.value, **kwargs))
+    bound = np.max(np.broadcast_to(x.bound, x.shape), **kwargs)
+    overflow = over(np.isnan(x.value) | x.overflow)
+    return _settled(
+        value, bound, [], x.rounding, x.coefficient, over(x.branch), overflow
+    )
+
+
+def _matmul(x: Any, y: Any) -> Bounded:
+    """Inner products, summed in whatever order."""
+    (x, y), rounding, coefficient = _meet(x, y)
+
+    def meets(mask: str) -> Any:
+        masks = [np.broadcast_to(getattr(z, mask), z.shape) for z in (x, y)]
+        if not any(np.any(m) for m in masks):
+            return False
+        ones = [np.ones(z.shape, int) for z in (x, y)]
+        return (masks[0] @ ones[1] > 0) | (ones[0] @ masks[1] > 0)
+
+    ex, ey = (np.broadcast_to(z.bound, z.shape) for z in (x, y))
+    ax, ay = abs(x.value), abs(y.value)
+    inherited = ax @ ey + ex @ ay + ex @ ey
+    steps = x.shape[-1]
+    rounded = steps * rounding.of((ax + ex) @ (ay + ey), 0.0, "add")
+    return _settled(
+        x.value @ y.value,
+        inherited + rounded,
+        [],
+        rounding,
+        coefficient,
+        meets("branch"),
+        meets("overflow"),
+    )
+
+
 _general_power = _operation("power", lambda x, y: x**y, _power)
 
 _UFUNCS: dict[str, Callable[..., Any]] = {
@@ -540,6 +603,13 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
     "less_equal": _compare(np.less_equal),
     "equal": _compare(np.equal),
     "not_equal": _compare(np.not_equal),
+    "matmul": _matmul,
 }
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"where": _where, "sum": _sum}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "where": _where,
+    "sum": _sum,
+    "mean": _mean,
+    "max": _largest,
+    "amax": _largest,
+}

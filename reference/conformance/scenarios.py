@@ -115,6 +115,8 @@ def programs(
         # TensorFlow's all-reduce of no rows ends the process with a segmentation fault.
         sparse = [part for part in sparse if not _without_rows(part)]
     dense = make.dense()
+    if not optimizer.elementwise:
+        dense += [make.decades(shape=(6, 4)), make.decades(shape=(3, 5))]
     if optimizer.global_clipnorm is not None:
         # A huge gradient would be all that their joint norm consists of.
         dense = [make.decades(), make.from_zero()]

@@ -700,7 +700,7 @@ def with_state(optimizer, change):
         ),
         refused(
             ValueError,
-            r"slot m of weight 0 has shape \(3,\), the weight \(2,\)",
+            r"slot m of weight 0 has shape \(3,\); it must have \(2,\) beside",
             with_state(Adam(), lambda s: Adam().init([np.ones(3)])),
         ),
         refused(
