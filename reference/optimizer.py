@@ -346,6 +346,8 @@ class Optimizer:
 
     def _start(self, start: float | str) -> float:
         value = getattr(self, start) if isinstance(start, str) else start
+        if isinstance(value, LearningRateSchedule):
+            return value(0)
         return value() if callable(value) else value
 
     def _clipped(
@@ -386,7 +388,9 @@ class Optimizer:
             return _evaluate(rule, given, everything, arithmetic)
 
         if isinstance(g, IndexedSlices):
-            new = apply_sparse(update, tensors, g, self.policy, by_rows=self.elementwise)
+            new = apply_sparse(
+                update, tensors, g, self.policy, by_rows=self.elementwise
+            )
         else:
             new = update({**tensors, "g": g, "touched": np.True_})
         return new["w"], {slot.name: new[symbol] for symbol, slot in rule.slots.items()}
