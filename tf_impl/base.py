@@ -4,8 +4,8 @@ A subclass says what is its own:
 
 * the hyperparameters and slots (its constructor),
 * the scalars of one step, as real numbers in float64 (`_coefficients`),
-* the rule: a pure function `rule(w, g, *slots, **coefficients) -> (w, *slots)` that
-  acts element by element.
+* the rule: a pure function `rule(w, g, *slots, **coefficients) -> (w, *slots)`, which
+  acts element by element unless it says otherwise.
 
 Here those are driven through the hooks that `OptimizerV2.apply_gradients` calls:
 `_prepare`, `_prepare_local`, `_transform_gradients`, `_distributed_apply`,
@@ -15,7 +15,8 @@ Here those are driven through the hooks that `OptimizerV2.apply_gradients` calls
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,32 @@ from tf_impl.gradients import (
 from tf_impl.hypers import RealHypers
 from tf_impl.legacy_keras import keras
 from tf_impl.tensors import FLOATS, Tensor, after, cast, compute_dtype
-from tf_impl.updates import Rule, has_kernels, update_rows, update_table
+from tf_impl.updates import (
+    Rule,
+    has_kernels,
+    update_rows,
+    update_table,
+    update_whole,
+)
 
 Kernel = Callable[..., Any]
+Shape = Callable[[tf.TensorShape], Sequence[int]]
 
 EVERY_ROW = "every_row"
 TOUCHED_ROWS = "touched_rows"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """How variables are updated: what `Optimizer._defined` was given."""
+
+    rule: Rule
+    slots: Mapping[str, float]
+    every_row: frozenset[str]
+    kernel: Kernel | None = None
+    in_turn: tuple[int, ...] = ()
+    elementwise: bool = True
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
 
 
 class Optimizer(RealHypers):
@@ -60,13 +81,7 @@ class Optimizer(RealHypers):
 
     _HAS_AGGREGATE_GRAD = True
 
-    _rule: Rule
-    _kernel: Kernel | None
-    _in_turn: tuple[int, ...]
-    # Slot names in the order in which the rule takes them, with their initial values.
-    _slot_initials: dict[str, float]
-    # Tensors ("w" or a slot name) that a sparse gradient changes on every row.
-    _every_row: frozenset[str]
+    _definition: Definition
 
     def __init__(self, name: str, sparse: str | None = None, **kwargs: Any) -> None:
         if sparse not in (None, EVERY_ROW, TOUCHED_ROWS):
@@ -77,18 +92,26 @@ class Optimizer(RealHypers):
         super().__init__(name, **kwargs)
         self._sparse = sparse
 
-    def _define(
+    def _define(self, *args: Any, **kwargs: Any) -> None:
+        """State the rule for all variables; arguments as of `_defined`."""
+        self._definition = self._defined(*args, **kwargs)
+
+    def _defined(
         self,
         rule: Rule,
-        slots: dict[str, float],
+        slots: Mapping[str, float],
         every_row: Sequence[str] = (),
         kernel: Kernel | None = None,
         in_turn: Sequence[str] = (),
-    ) -> None:
-        """State the rule, its slots, and what a sparse gradient changes on every row.
+        elementwise: bool = True,
+        shapes: Mapping[str, Shape] | None = None,
+    ) -> Definition:
+        """Return a rule with its slots, and what a sparse gradient does with it.
 
         Args:
-            rule: `rule(w, g, *slots, **coefficients) -> (w, *slots)`.
+            rule: `rule(w, g, *slots, **coefficients) -> (w, *slots)`. If it has a
+                parameter `touched`, it is told where the gradient has rows: `True`,
+                `False` or a mask for `tf.where`.
             slots: slot names, in the rule's order, with their initial values.
             every_row: the tensors (`"w"` or slot names) that the home library changes
                 on every row; the others it changes only on the gradient's rows.
@@ -98,17 +121,31 @@ class Optimizer(RealHypers):
             in_turn: for a rule whose results share a costly term, all tensors in an
                 order in which none needs the old value of one before it. Compiled, each
                 then works that term out anew, which is faster than to store it.
+            elementwise: whether an element of the results depends on that element of
+                the arguments alone. Otherwise the rule sees whole variables, sparse
+                gradients scattered.
+            shapes: for slots that are not of the variable's shape, their shape from it.
+                A sparse gradient changes them as a whole.
         """
         policies: dict[str | None, Sequence[str]] = {
             None: every_row,
             EVERY_ROW: ("w", *slots),
             TOUCHED_ROWS: (),
         }
-        self._rule = rule
-        self._kernel = kernel
-        self._in_turn = tuple(("w", *slots).index(name) for name in in_turn)
-        self._slot_initials = dict(slots)
-        self._every_row = frozenset(policies[self._sparse])
+        shapes = dict(shapes or {})
+        return Definition(
+            rule,
+            dict(slots),
+            frozenset((*policies[self._sparse], *shapes)),
+            kernel,
+            tuple(("w", *slots).index(name) for name in in_turn),
+            elementwise,
+            shapes,
+        )
+
+    def _definition_for(self, var: tf.Variable) -> Definition:
+        """Return the definition for a variable, where its shape decides."""
+        return self._definition
 
     # What a subclass provides.
 
@@ -235,19 +272,26 @@ class Optimizer(RealHypers):
     # The update of one variable.
 
     def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
-        for slot, initial in self._slot_initials.items():
-            for var in var_list:
-                self._add_slot(var, slot, initial)
+        definitions = [(var, self._definition_for(var)) for var in var_list]
+        for slot in dict.fromkeys(s for _, d in definitions for s in d.slots):
+            for var, definition in definitions:
+                if slot in definition.slots:
+                    self._add_slot(var, slot, definition)
 
-    def _add_slot(self, var: tf.Variable, slot: str, initial: float) -> None:
+    def _add_slot(self, var: tf.Variable, slot: str, definition: Definition) -> None:
+        initial = definition.slots[slot]
+        shape = definition.shapes.get(slot)
         self.add_slot(
-            var, slot, keras.initializers.Constant(initial) if initial else "zeros"
+            var,
+            slot,
+            keras.initializers.Constant(initial) if initial else "zeros",
+            shape=shape(var.shape) if shape else None,
         )
 
     def _tensors(self, var: tf.Variable) -> dict[str, tf.Variable]:
         """Return the variables that the rule changes, by name, in its order."""
-        slots = {name: self.get_slot(var, name) for name in self._slot_initials}
-        return {"w": var, **slots}
+        slots = self._definition_for(var).slots
+        return {"w": var, **{name: self.get_slot(var, name) for name in slots}}
 
     def _resource_apply_dense(
         self,
@@ -255,11 +299,12 @@ class Optimizer(RealHypers):
         var: tf.Variable,
         apply_state: dict[Any, dict[str, Tensor]] | None = None,
     ) -> Any:
+        definition = self._definition_for(var)
         coefficients = self._coefficients_for(var, apply_state)
         tensors = self._tensors(var)
-        if self._kernel is not None and has_kernels(var):
+        if definition.kernel is not None and has_kernels(var):
             handles = [variable.handle for variable in tensors.values()]
-            return self._kernel(handles[0], grad, *handles[1:], **coefficients)
+            return definition.kernel(handles[0], grad, *handles[1:], **coefficients)
 
         def update(rule: Rule) -> Any:
             return update_table(
@@ -268,10 +313,10 @@ class Optimizer(RealHypers):
                 [True] * len(tensors),
                 grad,
                 coefficients,
-                self._in_turn,
+                definition.in_turn,
             )
 
-        return self._with_rule(coefficients, update)
+        return self._with_rule(definition.rule, coefficients, update)
 
     def _resource_apply_sparse_duplicate_indices(
         self,
@@ -290,22 +335,27 @@ class Optimizer(RealHypers):
         indices: Tensor,
         apply_state: dict[Any, dict[str, Tensor]] | None = None,
     ) -> Any:
+        definition = self._definition_for(var)
         coefficients = self._coefficients_for(var, apply_state)
         tensors = self._tensors(var)
-        every_row = [name in self._every_row for name in tensors]
+        every_row = [name in definition.every_row for name in tensors]
+        apply = update_rows if definition.elementwise else update_whole
 
         def update(rule: Rule) -> Any:
-            return update_rows(
+            return apply(
                 rule, list(tensors.values()), every_row, grad, indices, coefficients
             )
 
-        return self._with_rule(coefficients, update)
+        return self._with_rule(definition.rule, coefficients, update)
 
     def _with_rule(
-        self, coefficients: dict[str, Tensor], update: Callable[[Rule], Any]
+        self,
+        rule: Rule,
+        coefficients: dict[str, Tensor],
+        update: Callable[[Rule], Any],
     ) -> Any:
         """Call `update` with the rule for these coefficients."""
-        return update(self._rule)
+        return update(rule)
 
     # Configuration.
 

@@ -7,6 +7,7 @@ memory as few times as can be.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -87,14 +88,32 @@ def update_rows(
         )
 
 
+def update_whole(
+    rule: Rule,
+    variables: Sequence[tf.Variable],
+    every_row: Sequence[bool],
+    grad: Tensor,
+    indices: Tensor,
+    coefficients: dict[str, Tensor],
+) -> Any:
+    """Apply a rule that sees whole variables to a gradient of rows, each of which comes
+    once; keep its results on every row where `every_row` says so, else on these."""
+    handles = [variable.handle for variable in variables]
+    static = (rule, variables[0].dtype.base_dtype, tuple(every_row))
+    return _as_one_operation(_whole)(static, handles, [grad, indices], coefficients)
+
+
 def _apply_rule(
     rule: Rule,
     tensors: Sequence[Tensor],
     grad: Tensor,
     coefficients: dict[str, Tensor],
+    touched: Any,
 ) -> list[Tensor]:
     """Return the rule's results, computed in at least float32, rounded once."""
     dtype = compute_dtype(tensors[0].dtype)
+    if _takes_touched(rule):
+        coefficients = {**coefficients, "touched": touched}
     results = rule(
         tf.cast(tensors[0], dtype),
         tf.cast(grad, dtype),
@@ -105,6 +124,11 @@ def _apply_rule(
         tf.cast(result, tensor.dtype)
         for result, tensor in zip(results, tensors, strict=True)
     ]
+
+
+@functools.cache
+def _takes_touched(rule: Rule) -> bool:
+    return "touched" in inspect.signature(rule).parameters
 
 
 # What follows works on handles, not variables: a function that was traced with
@@ -121,8 +145,33 @@ def _table(
     rule, dtype, changes = static
     values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
     (grad,) = gradient or [tf.zeros_like(values[0])]
-    results = _apply_rule(rule, values, grad, coefficients)
+    results = _apply_rule(rule, values, grad, coefficients, bool(gradient))
     return _assign(handles, results, changes)
+
+
+def _whole(
+    static: tuple[Rule, tf.DType, tuple[bool, ...]],
+    handles: list[Tensor],
+    gradient: list[Tensor],
+    coefficients: dict[str, Tensor],
+) -> Any:
+    rule, dtype, every_row = static
+    grad, indices = gradient
+    values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
+    positions, shape = indices[:, tf.newaxis], tf.shape(values[0], indices.dtype)
+    table = tf.scatter_nd(positions, grad, shape)
+    column = tf.concat([shape[:1], tf.ones_like(shape[1:])], axis=0)
+    hits = tf.reshape(tf.ones_like(indices, dtype), [-1, *[1] * (grad.shape.rank - 1)])
+    touched = tf.scatter_nd(positions, hits, column) != 0
+    results = _apply_rule(rule, values, table, coefficients, touched)
+    scattered = [
+        tf.raw_ops.ResourceScatterUpdate(
+            resource=handle, indices=indices, updates=tf.gather(result, indices)
+        )
+        for handle, result, every in zip(handles, results, every_row, strict=True)
+        if not every
+    ]
+    return tf.group(_assign(handles, results, every_row), *scattered)
 
 
 def _rows(
@@ -137,7 +186,7 @@ def _rows(
         tf.raw_ops.ResourceGather(resource=handle, indices=indices, dtype=dtype)
         for handle in handles
     ]
-    return _apply_rule(rule, rows, grad, coefficients)
+    return _apply_rule(rule, rows, grad, coefficients, True)
 
 
 @functools.partial(tf.function, jit_compile=True, autograph=False)
@@ -156,9 +205,11 @@ def _table_compiled(
     rule, dtype, changes, in_turn, _ = static
     values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
     (grad,) = gradient or [_hidden_zeros(values[0], nowhere)]
-    results = _apply_rule(rule, values, grad, coefficients)
+    touched = bool(gradient)
+    results = _apply_rule(rule, values, grad, coefficients, touched)
     for place in in_turn:
-        results[place] = _apply_rule(rule, values, grad, coefficients)[place]
+        again = _apply_rule(rule, values, grad, coefficients, touched)
+        results[place] = again[place]
         # The same values, but not before that result: it may then overwrite its own.
         first = tf.reshape(results[place], [-1])[0]
         values = [tf.where(nowhere < 0, value, first) for value in values]

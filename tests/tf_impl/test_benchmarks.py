@@ -160,7 +160,8 @@ def tables_written(name: str, grad: bool) -> tuple[int, int]:
     handles = [tensor.handle for tensor in optimizer._tensors(table).values()]
     changes = (True,) * len(handles)
     shape = tuple(table.shape)
-    static = (optimizer._rule, table.dtype, changes, optimizer._in_turn, shape)
+    rule, in_turn = optimizer._definition.rule, optimizer._definition.in_turn
+    static = (rule, table.dtype, changes, in_turn, shape)
     text = updates._table_compiled.experimental_get_compiler_ir(
         static,
         handles,

@@ -137,7 +137,10 @@ class Ftrl(Optimizer):
         }
 
     def _with_rule(
-        self, coefficients: dict[str, Tensor], update: Callable[..., Any]
+        self,
+        rule: Callable[..., Any],
+        coefficients: dict[str, Tensor],
+        update: Callable[..., Any],
     ) -> Any:
         # A root is ten times as fast as a power, and correctly rounded.
         is_root = tf.equal(coefficients["learning_rate_power"], -0.5)
