@@ -172,7 +172,7 @@ def _random_hyperparameters(
             continue
         low, high = (float(end) for end in f.metadata["domain"][1:-1].split(","))
         if np.isinf(high):
-            chosen[f.name] = float(10.0 ** rng.uniform(-4, 0))
+            chosen[f.name] = float(max(low, 0.0) + 10.0 ** rng.uniform(-4, 0))
         elif np.isinf(low):
             chosen[f.name] = float(rng.uniform(-1, high))
         else:
