@@ -160,9 +160,9 @@ def _whole(
     values = [tf.raw_ops.ReadVariableOp(resource=h, dtype=dtype) for h in handles]
     positions, shape = indices[:, tf.newaxis], tf.shape(values[0], indices.dtype)
     table = tf.scatter_nd(positions, grad, shape)
+    hits = tf.scatter_nd(positions, tf.ones_like(indices), shape[:1]) != 0
     column = tf.concat([shape[:1], tf.ones_like(shape[1:])], axis=0)
-    hits = tf.reshape(tf.ones_like(indices, dtype), [-1, *[1] * (grad.shape.rank - 1)])
-    touched = tf.scatter_nd(positions, hits, column) != 0
+    touched = tf.reshape(hits, column)
     results = _apply_rule(rule, values, table, coefficients, touched)
     scattered = [
         tf.raw_ops.ResourceScatterUpdate(
