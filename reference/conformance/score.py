@@ -97,7 +97,7 @@ def _score_rule(total: Score, optimizers: list[Optimizer], seed: int) -> None:
         total.mutants += 1
         killers: set[str] = set()
         for optimizer, (runs, evidence) in zip(optimizers, seen, strict=True):
-            told = evidence.tells(evidence.results(optimizer, mutant.functions))
+            told = _told_columns(mutant, optimizer, evidence)
             for position, weight in {tuple(x) for x in evidence.where[::2, told].T}:
                 program = runs[position][0].program
                 parts = program.weights[weight].parts
@@ -109,6 +109,16 @@ def _score_rule(total: Score, optimizers: list[Optimizer], seed: int) -> None:
             total.equivalent.append((mutant, same))
         else:
             total.surviving.append(mutant)
+
+
+def _told_columns(
+    mutant: Mutant, optimizer: Optimizer, evidence: Evidence
+) -> np.ndarray:
+    """The columns that tell a mutant: all where it makes truth values of numbers."""
+    try:
+        return evidence.tells(evidence.results(optimizer, mutant.functions))
+    except TypeError:
+        return np.ones(evidence.where.shape[1], bool)
 
 
 def _score_driver(total: Score, optimizer: Optimizer, seed: int) -> None:
