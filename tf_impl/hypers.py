@@ -51,8 +51,8 @@ class RealHypers(OptimizerV2):
                 variable.assign(cast(value, tf.float64))
             self._use_hyper_variable(name)
         else:
+            self._hyper[name] = value  # Keras would assign it to a variable that is there
             super()._set_hyper(name, value)
-            self._hyper[name] = value
 
     def _create_hypers(self) -> None:
         if self._hypers_created:

@@ -100,6 +100,8 @@ def test_every_assignment_reaches_the_next_step():
     assert run() == 0.3
     optimizer.learning_rate = 0.1
     assert run() == 0.1
+    optimizer.learning_rate = lambda: 0.2  # in the place of a number
+    assert run() == 0.2
     with pytest.raises(TypeError):  # Keras: a variable cannot become a callable
         other = keras_class("SGD")(1.0)
         moved(other)()
