@@ -86,6 +86,21 @@ def _parser() -> argparse.ArgumentParser:
     diagnosing.add_argument("--seed", type=int, default=0, help="default 0")
     diagnosing.add_argument("--json", metavar="FILE", help="- is stdout")
 
+    examining = command(
+        "contract",
+        _contract,
+        "examine an OptimizerV2 subclass without a rule: hooks, config, XLA, replicas",
+        "contract path/to/my_adam.py:MyAdam",
+    )
+    examining.add_argument(
+        "targets",
+        nargs=1,
+        metavar="TARGET",
+        help="package.module:Class or path/to/file.py:Class",
+    )
+    _add_set(examining)
+    examining.add_argument("--json", metavar="FILE", help="- is stdout")
+
     checking = command(
         "check",
         _check,
@@ -96,13 +111,19 @@ def _parser() -> argparse.ArgumentParser:
         "targets",
         nargs="*",
         metavar="TARGET",
-        help="optimizers of tf_impl (default: all); with --against one "
-        "package.module:Class or path/to/file.py:Class",
+        help="optimizers of tf_impl (default: all); or one of torch:Adam, optax:adam, "
+        "keras:Adam, tf_keras:Adam, package.module:Class, path/to/file.py:Class",
     )
-    checking.add_argument("--against", metavar="NAME", help="the rule for the target")
+    checking.add_argument(
+        "--against",
+        metavar="NAME",
+        help="the rule for the target; optional where the map of dialects names it",
+    )
     _add_set(checking)
     checking.add_argument(
-        "--mode", action="append", choices=["eager", "function", "xla"]
+        "--mode",
+        action="append",
+        help="eager, function, xla; torch: loop, foreach, fused; optax: eager, jit",
     )
     checking.add_argument(
         "--dtype",
@@ -117,13 +138,14 @@ def _parser() -> argparse.ArgumentParser:
         help="mirrored: two logical CPUs",
     )
     checking.add_argument(
-        "--quick", action="store_true", help="float32, eager and function, one program"
+        "--quick", action="store_true", help="float32, two modes, one program"
     )
     checking.add_argument(
         "--strict",
         action="store_true",
         help="accept only coefficients formed in float64 from real hyperparameters",
     )
+    checking.add_argument("--scenario", metavar="NAME", help="this one alone")
     checking.add_argument(
         "--seed", type=int, default=0, help="of the inputs; default 0"
     )
@@ -226,29 +248,22 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    if options.against is None:
-        if any(":" in target for target in options.targets):
-            raise ValueError(
-                "a target needs --against NAME, the rule to judge it by: one of "
-                f"{', '.join(OPTIMIZERS)}"
-            )
-    elif len(options.targets) != 1:
+    is_target = options.against or any(":" in target for target in options.targets)
+    if is_target and len(options.targets) != 1:
         raise ValueError(
-            f"--against takes one target, got {len(options.targets)}: "
+            f"one target is checked at a time, got {len(options.targets)}: "
             "package.module:Class or path/to/file.py:Class"
         )
     _writable(options.json)
-    _prepare_tensorflow()
-    from tf_impl.port import two_logical_cpus
-
+    _prepare_frameworks()
+    if not is_target:
+        _need_tensorflow()
     from .conformance.check import check
 
-    if not options.quick and options.strategy != ["none"]:
-        two_logical_cpus()
     report = check(
-        options.targets[0] if options.against else None,
+        options.targets[0] if is_target else None,
         options.against,
-        names=() if options.against else options.targets,
+        names=() if is_target else options.targets,
         hyperparameters=_settings(options.set),
         modes=options.mode,
         dtypes=options.dtype,
@@ -257,7 +272,8 @@ def _check(options: argparse.Namespace) -> int:
         quick=options.quick,
         strict=True if options.strict else None,
         seed=options.seed,
-        jobs=options.jobs or (1 if options.against else min(os.cpu_count() or 1, 4)),
+        jobs=options.jobs or (1 if is_target else min(os.cpu_count() or 1, 4)),
+        scenario=options.scenario,
         progress=_Bar(sys.stderr),
     )
     if options.json != "-":
@@ -268,14 +284,14 @@ def _check(options: argparse.Namespace) -> int:
 
 def _diagnose(options: argparse.Namespace) -> int:
     _writable(options.json)
-    _prepare_tensorflow()
+    _prepare_frameworks()
     from .conformance.check import check
 
     report = check(
         options.targets[0],
         options.against,
         hyperparameters=_settings(options.set),
-        modes=["eager"],
+        first_mode=True,
         dtypes=["float32"],
         devices=["CPU"],
         strategies=["none"],
@@ -324,9 +340,12 @@ def _mutants(options: argparse.Namespace) -> int:
     return DIFFERS if any(s.surviving for s in scores.values()) else CONFORMS
 
 
-def _prepare_tensorflow() -> None:
+def _prepare_frameworks() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.path.insert(0, os.getcwd())
+
+
+def _need_tensorflow() -> None:
     try:
         import tf_impl  # noqa: F401
     except ImportError as error:
