@@ -25,7 +25,8 @@ class Adagrad(Optimizer):
         epsilon: added to the root, ``sqrt(n) + epsilon``; ``[0, inf)``. Legacy Keras
             and torch put it there; Keras 3 and optax have it under the root.
 
-    Slots: ``accumulator`` (``n``), the sum of squared gradients.
+    Slots: ``accumulator`` (``n``), the sum of squared gradients. A sparse gradient
+    changes touched rows, which is all that the dense rule does with zeros elsewhere.
 
     >>> adagrad = Adagrad(learning_rate=1.0, initial_accumulator_value=9.0, epsilon=0.0)
     >>> w, state = adagrad.run(np.array([1.0]), [np.array([4.0])])

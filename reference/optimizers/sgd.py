@@ -28,7 +28,8 @@ class SGD(Optimizer):
     Slots: ``momentum`` (``a``), the velocity; it contains the learning rate, so that a
     change of the learning rate does not rescale the past. This is the convention of
     Keras; torch and optax keep the learning rate outside (``a = momentum * a + g``,
-    ``w = w - learning_rate * a``): equal while the learning rate is constant.
+    ``w = w - learning_rate * a``): equal while the learning rate is constant. A sparse
+    gradient changes touched rows only: elsewhere the velocity waits.
 
     >>> import numpy as np
     >>> sgd = SGD(learning_rate=0.5, momentum=0.5)

@@ -67,10 +67,11 @@ class Nadam(Optimizer):
         beta_2: Any = 0.999,
         epsilon: float = 1e-7,
         name: str = "Nadam",
+        schedule_decay: float | None = None,
         **kwargs: Any,
     ) -> None:
         decay = kwargs.pop("decay", SCHEDULE_DECAY)
-        kwargs["decay"] = kwargs.pop("schedule_decay", decay)
+        kwargs["decay"] = decay if schedule_decay is None else schedule_decay
         learning_rate = kwargs.get("lr", learning_rate)
         if isinstance(learning_rate, LearningRateSchedule):
             raise ValueError(
