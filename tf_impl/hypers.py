@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.legacy_keras import LearningRateSchedule, OptimizerV2, backend
+from tf_impl.legacy_keras import LearningRateSchedule, OptimizerV2, backend, keras
 from tf_impl.tensors import Tensor, cast, compute_dtype
 
 _VARIABLE_VALUE = "VARIABLE_VALUE"  # a variable's key in a checkpoint
@@ -16,6 +16,14 @@ _VARIABLE_VALUE = "VARIABLE_VALUE"  # a variable's key in a checkpoint
 def epsilon_or_default(epsilon: float | None) -> float:
     """Return epsilon, or Keras' default for `None`. Zero, unlike in Keras, is zero."""
     return backend.epsilon() if epsilon is None else float(epsilon)
+
+
+def with_schedule(config: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return `config` with a schedule where it describes one called `name`."""
+    if not isinstance(config.get(name), dict):
+        return config
+    schedule = keras.optimizers.schedules.deserialize(config[name])
+    return {**config, name: schedule}
 
 
 class RealHypers(OptimizerV2):
@@ -51,7 +59,9 @@ class RealHypers(OptimizerV2):
                 variable.assign(cast(value, tf.float64))
             self._use_hyper_variable(name)
         else:
-            self._hyper[name] = value  # Keras would assign it to a variable that is there
+            self._hyper[name] = (
+                value  # Keras would assign it to a variable that is there
+            )
             super()._set_hyper(name, value)
 
     def _create_hypers(self) -> None:
@@ -104,7 +114,10 @@ class RealHypers(OptimizerV2):
 
     def _real_hyper(self, name: str) -> Tensor:
         """Return the present value of a hyperparameter as a float64 scalar."""
-        return cast(self._get_hyper(name), tf.float64)
+        value = self._get_hyper(name)
+        if isinstance(value, LearningRateSchedule):
+            value = value(tf.cast(self.iterations, tf.float64))
+        return cast(value, tf.float64)
 
     def _decayed_lr(self, var_dtype: tf.DType) -> Tensor:
         """Return the learning rate of this step, as a tensor of dtype `var_dtype`."""
