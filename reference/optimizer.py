@@ -158,9 +158,36 @@ class Optimizer:
             )
 
     @property
+    def selected(self) -> Rule:
+        """The rule that the options select; a class with several must say which.
+
+        Raises:
+            TypeError: the class has several rules, or none.
+        """
+        for cls in type(self).__mro__:
+            found = [rule for rule in vars(cls).values() if isinstance(rule, Rule)]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                break
+        raise TypeError(
+            f"{type(self).__name__} must have one @rule, or a property `selected` that "
+            "says which of its rules the options select"
+        )
+
+    def selected_for(self, shape: tuple[int, ...]) -> Rule:
+        """The rule for a weight of this shape; one of ``selectable``."""
+        return self.selected
+
+    @property
+    def selectable(self) -> tuple[Rule, ...]:
+        """The rules that the options select, where the shape of a weight decides."""
+        return (self.selected,)
+
+    @property
     def rule(self) -> Rule:
-        """The rule that the options select."""
-        raise NotImplementedError
+        """The rule that is run; what a subclass provides is ``selected``."""
+        return self.selected
 
     @property
     def policy(self) -> SparsePolicy:
@@ -168,13 +195,16 @@ class Optimizer:
         return POLICIES[self.sparse] if self.sparse else self.rule.sparse
 
     def rule_for(self, shape: tuple[int, ...]) -> Rule:
-        """The rule for a weight of this shape; one of ``variants``."""
-        return self.rule
+        """The rule that is run for a weight of this shape; one of ``variants``."""
+        selected = self.selected_for(shape)
+        return self.rule if selected is self.selected else selected
 
     @property
     def variants(self) -> tuple[Rule, ...]:
-        """The rules that the options select, where the shape of a weight decides."""
-        return (self.rule,)
+        """The rules that are run, where the shape of a weight decides."""
+        return tuple(
+            self.rule if rule is self.selected else rule for rule in self.selectable
+        )
 
     @property
     def slots(self) -> tuple[str, ...]:

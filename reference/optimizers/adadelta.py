@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, rule
+from ..rule import rule
 from ..sparse import touched_rows
 
 
@@ -48,7 +48,3 @@ class Adadelta(Optimizer):
         d = rho * d + (1 - rho) * u**2
         w = w - learning_rate * u
         return w, n, d
-
-    @property
-    def rule(self) -> Rule:
-        return Adadelta.adadelta

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, Slot, rule
+from ..rule import Slot, rule
 from ..sparse import touched_rows
 
 
@@ -47,7 +47,3 @@ class Adagrad(Optimizer):
         n = n + g**2
         w = w - learning_rate * g / (np.sqrt(n) + epsilon)
         return w, n
-
-    @property
-    def rule(self) -> Rule:
-        return Adagrad.adagrad

@@ -68,5 +68,5 @@ class Adam(Optimizer):
         return w, m, v, v_hat
 
     @property
-    def rule(self) -> Rule:
+    def selected(self) -> Rule:
         return Adam.amsgrad_rule if self.amsgrad else Adam.adam

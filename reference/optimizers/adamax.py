@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, rule
+from ..rule import rule
 from ..sparse import touched_rows
 
 
@@ -49,7 +49,3 @@ class Adamax(Optimizer):
         u = np.maximum(beta_2 * u, np.abs(g))
         w = w - learning_rate / (1 - beta_1**t) * m / (u + epsilon)
         return w, m, u
-
-    @property
-    def rule(self) -> Rule:
-        return Adamax.adamax

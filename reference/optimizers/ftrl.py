@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, Slot, rule
+from ..rule import Slot, rule
 from ..sparse import touched_rows
 
 
@@ -93,7 +93,3 @@ class Ftrl(Optimizer):
         shrunk = pull / (new_root / learning_rate + stabiliser)
         w = np.where(np.abs(z) <= l1_regularization_strength, 0, shrunk)
         return w, n, z
-
-    @property
-    def rule(self) -> Rule:
-        return Ftrl.ftrl

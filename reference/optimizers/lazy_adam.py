@@ -33,5 +33,5 @@ class LazyAdam(Adam):
     lazy_amsgrad = replace(Adam.amsgrad_rule, sparse=touched_rows)
 
     @property
-    def rule(self) -> Rule:
+    def selected(self) -> Rule:
         return LazyAdam.lazy_amsgrad if self.amsgrad else LazyAdam.lazy_adam

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, Slot, rule, shared_rule
+from ..rule import Slot, rule, shared_rule
 from ..sparse import EVERY, TOUCHED, rows
 
 
@@ -73,7 +73,3 @@ class Nadam(Optimizer):
                 f"Nadam has no decay of the learning rate, got decay={self.decay}; "
                 "schedule_decay warms its momentum"
             )
-
-    @property
-    def rule(self) -> Rule:
-        return Nadam.nadam

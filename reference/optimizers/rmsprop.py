@@ -90,7 +90,7 @@ class RMSprop(Optimizer):
         return w, r, a, m
 
     @property
-    def rule(self) -> Rule:
+    def selected(self) -> Rule:
         if callable(self.momentum) or self.momentum != 0:
             if self.centered:
                 return RMSprop.centered_rmsprop_momentum

@@ -68,7 +68,7 @@ class SGD(Optimizer):
         return w, a
 
     @property
-    def rule(self) -> Rule:
+    def selected(self) -> Rule:
         if not callable(self.momentum) and self.momentum == 0:
             return SGD.descent
         return SGD.nesterov_momentum if self.nesterov else SGD.classical_momentum

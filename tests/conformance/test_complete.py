@@ -31,6 +31,8 @@ def missing(name):
     for attribute in ("home", "paper"):
         if not getattr(specified, attribute):
             yield f"reference.{name}.{attribute} is empty"
+    if specified.rule is not reference.Optimizer.rule:
+        yield f"reference.{name} defines `rule`; what it selects is called `selected`"
     own = {f.name for f in fields(specified)} - {
         f.name for f in fields(base(specified))
     }

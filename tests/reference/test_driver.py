@@ -837,7 +837,7 @@ def test_a_rule_may_name_what_its_class_and_its_bases_declare():
             return w
 
         @property
-        def rule(self):
+        def selected(self):
             return Descent.descent
 
     new, _ = Descent(1.0).run(np.array([0.0]), [np.array([4.0])] * 2)
@@ -856,7 +856,7 @@ def test_a_rule_on_touched_rows_sees_no_other_row():
             return w - learning_rate * g
 
         @property
-        def rule(self):
+        def selected(self):
             return Descent.descent
 
     table = np.zeros((1000, 2))
