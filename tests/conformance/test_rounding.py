@@ -645,6 +645,12 @@ class Coefficient(np.lib.mixins.NDArrayOperatorsMixin):
             return once(ufunc, *rounded, dtype=dtype)
         return ufunc(*rounded)
 
+    def __array_function__(self, function, types, args, kwargs):
+        if function is not np.where or not isinstance(args[0], Coefficient):
+            return NotImplemented
+        condition, if_true, if_false = args
+        return if_true if condition.value else if_false
+
 
 class Plain(Arithmetic):
     """The ideal convention carried out: arrays of one dtype, coefficients in float64.
