@@ -31,6 +31,9 @@ Hyper = float | Callable[..., Any]
 """A number, a ``LearningRateSchedule`` (called with ``iterations``), or a callable
 without arguments that gives the number of the moment."""
 
+Constraint = Callable[[Array], Array]
+"""From a weight to the weight that is allowed."""
+
 BLOCK = 8192
 """Elements that an elementwise rule sees at once: intermediates stay in cache."""
 
@@ -76,8 +79,89 @@ class Arithmetic:
         return result
 
 
+class Driver:
+    """What takes steps: an optimizer, or a wrapper around one."""
+
+    def init(self, params: Any) -> State:
+        """The state before the first step.
+
+        Args:
+            params: the weights: one floating array, a sequence or a mapping of them.
+
+        Raises:
+            TypeError: a weight that is not of floating dtype.
+        """
+        raise NotImplementedError
+
+    def layout(
+        self, shapes: Sequence[tuple[int, ...]]
+    ) -> tuple[list[dict[str, tuple[int, ...]]], set[str]]:
+        """What a state consists of: for weights of these shapes the shapes of their
+        slots by name, and the names of the shared slots."""
+        raise NotImplementedError
+
+    def advance(
+        self,
+        weights: Sequence[Array],
+        gradients: Sequence[Array | IndexedSlices | None],
+        state: State,
+        arithmetic: Arithmetic,
+        constraints: Sequence[Constraint | None] = (),
+    ) -> tuple[list[Array], State]:
+        """``step`` on lists that are known to fit, in the given arithmetic.
+
+        NaN and infinity flow without a warning.
+        """
+        raise NotImplementedError
+
+    def step(
+        self, params: Any, grads: Any, state: State, *, constraints: Any = None
+    ) -> tuple[Any, State]:
+        """One step; no argument is changed.
+
+        Args:
+            params: the weights: one floating array, a sequence or a mapping of them.
+            grads: gradients of the same structure: arrays of the weights' shapes,
+                ``IndexedSlices``, or ``None`` for a weight to leave alone.
+            state: from ``init`` or the step before.
+            constraints: a function from a weight to a weight, applied after the
+                update, or a structure of such functions (``None``: no constraint).
+
+        Returns:
+            the new weights, structured as ``params``, and the new state. Arithmetic is
+            float64 (longdouble for longdouble weights), each result rounded once to the
+            dtype of what it replaces.
+
+        Raises:
+            TypeError, ValueError: a gradient, weight or state that does not fit, before
+                anything is computed.
+        """
+        weights, rebuild = _flatten(params)
+        gradients = _aligned(grads, params, "grads")
+        _check_fit(self, weights, gradients, state)
+        if not weights:
+            return rebuild([]), state
+        limits = _aligned(constraints, params, "constraints")
+        new, state = self.advance(weights, gradients, state, Arithmetic(), limits)
+        return rebuild(new), state
+
+    def run(
+        self,
+        params: Any,
+        gradients: Iterable[Any],
+        state: State | None = None,
+        *,
+        constraints: Any = None,
+    ) -> tuple[Any, State]:
+        """A step for each of ``gradients``; ``state`` defaults to ``init(params)``."""
+        state = self.init(params) if state is None else state
+        for grads in gradients:
+            params, state = self.step(params, grads, state, constraints=constraints)
+        return params, state
+
+
 @dataclass(frozen=True)
-class Optimizer:
+class Optimizer(Driver):
     """What all optimizers have in common; a subclass declares rules.
 
     Args:
@@ -228,14 +312,6 @@ class Optimizer:
         return tuple(dict.fromkeys(n for n in names if n in declared))
 
     def init(self, params: Any) -> State:
-        """The state before the first step.
-
-        Args:
-            params: the weights: one floating array, a sequence or a mapping of them.
-
-        Raises:
-            TypeError: a weight that is not of floating dtype.
-        """
         weights, _ = _flatten(params)
         return State(
             iterations=0,
@@ -254,52 +330,15 @@ class Optimizer:
             },
         )
 
-    def step(
-        self, params: Any, grads: Any, state: State, *, constraints: Any = None
-    ) -> tuple[Any, State]:
-        """One step; no argument is changed.
-
-        Args:
-            params: the weights: one floating array, a sequence or a mapping of them.
-            grads: gradients of the same structure: arrays of the weights' shapes,
-                ``IndexedSlices``, or ``None`` for a weight to leave alone.
-            state: from ``init`` or the step before.
-            constraints: a function from a weight to a weight, applied after the
-                update, or a structure of such functions (``None``: no constraint).
-
-        Returns:
-            the new weights, structured as ``params``, and the new state. Arithmetic is
-            float64 (longdouble for longdouble weights), each result rounded once to the
-            dtype of what it replaces.
-
-        Raises:
-            TypeError, ValueError: a gradient, weight or state that does not fit, before
-                anything is computed.
-        """
-        weights, rebuild = _flatten(params)
-        gradients = _aligned(grads, params, "grads")
-        _check_fit(self, weights, gradients, state)
-        if not weights:
-            return rebuild([]), state
-        new, state = self.advance(weights, gradients, state, Arithmetic())
-        for i, constraint in enumerate(_aligned(constraints, params, "constraints")):
-            if constraint is not None and gradients[i] is not None:
-                new[i] = np.asarray(constraint(new[i])).astype(new[i].dtype, copy=False)
-        return rebuild(new), state
-
-    def run(
-        self,
-        params: Any,
-        gradients: Iterable[Any],
-        state: State | None = None,
-        *,
-        constraints: Any = None,
-    ) -> tuple[Any, State]:
-        """A step for each of ``gradients``; ``state`` defaults to ``init(params)``."""
-        state = self.init(params) if state is None else state
-        for grads in gradients:
-            params, state = self.step(params, grads, state, constraints=constraints)
-        return params, state
+    def layout(
+        self, shapes: Sequence[tuple[int, ...]]
+    ) -> tuple[list[dict[str, tuple[int, ...]]], set[str]]:
+        slots = [
+            {s.name: s.shape_for(shape) for s in self.rule_for(shape).slots.values()}
+            for shape in shapes
+        ]
+        shared = self.shared.slots.values() if self.shared else ()
+        return slots, {slot.name for slot in shared}
 
     def advance(
         self,
@@ -307,13 +346,14 @@ class Optimizer:
         gradients: Sequence[Array | IndexedSlices | None],
         state: State,
         arithmetic: Arithmetic,
+        constraints: Sequence[Constraint | None] = (),
     ) -> tuple[list[Array], State]:
-        """``step`` on lists that are known to fit, in the given arithmetic.
-
-        NaN and infinity flow without a warning.
-        """
         with np.errstate(all="ignore"):
-            return self._advance(weights, gradients, state, arithmetic)
+            new, state = self._advance(weights, gradients, state, arithmetic)
+        for i, constraint in enumerate(constraints):
+            if constraint is not None and gradients[i] is not None:
+                new[i] = np.asarray(constraint(new[i])).astype(new[i].dtype, copy=False)
+        return new, state
 
     def _advance(
         self,
@@ -498,7 +538,7 @@ def _aligned(structure: Any, params: Any, what: str) -> list[Any]:
 
 
 def _check_fit(
-    optimizer: Optimizer,
+    driver: Driver,
     weights: list[np.ndarray],
     gradients: list[Any],
     state: State,
@@ -509,23 +549,22 @@ def _check_fit(
         raise ValueError(
             f"the state belongs to {len(state.slots)} weights, got {len(weights)}"
         )
-    shared = optimizer.shared.slots.values() if optimizer.shared else ()
-    if set(state.shared) != (names := {slot.name for slot in shared}):
+    layout, shared = driver.layout([w.shape for w in weights])
+    if set(state.shared) != shared:
         raise ValueError(
             f"the state has shared slots {sorted(state.shared)}, the rule needs "
-            f"{sorted(names)}"
+            f"{sorted(shared)}"
         )
-    for i, (w, g, slots) in enumerate(
-        zip(weights, gradients, state.slots, strict=True)
+    for i, (w, g, slots, shapes) in enumerate(
+        zip(weights, gradients, state.slots, layout, strict=True)
     ):
-        needed = {s.name: s for s in optimizer.rule_for(w.shape).slots.values()}
-        if set(slots) != set(needed):
+        if set(slots) != set(shapes):
             raise ValueError(
                 f"the state of weight {i} has slots {sorted(slots)}, the rule needs "
-                f"{sorted(needed)}"
+                f"{sorted(shapes)}"
             )
         for name, slot in slots.items():
-            if np.shape(slot) != (shape := needed[name].shape_for(w.shape)):
+            if np.shape(slot) != (shape := shapes[name]):
                 raise ValueError(
                     f"slot {name} of weight {i} has shape {np.shape(slot)}; it must "
                     f"have {shape} beside a weight of shape {w.shape}"
