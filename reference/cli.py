@@ -123,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     checking.add_argument(
         "--mode",
         action="append",
+        choices=["eager", "function", "xla", "jit", "loop", "foreach", "fused"],
         help="eager, function, xla; torch: loop, foreach, fused; optax: eager, jit",
     )
     checking.add_argument(
@@ -286,12 +287,14 @@ def _diagnose(options: argparse.Namespace) -> int:
     _writable(options.json)
     _prepare_frameworks()
     from .conformance.check import check
+    from .conformance.ports import load, port_for
 
+    target = load(options.targets[0])
     report = check(
-        options.targets[0],
+        target,
         options.against,
         hyperparameters=_settings(options.set),
-        first_mode=True,
+        modes=port_for(target).modes()[:1],
         dtypes=["float32"],
         devices=["CPU"],
         strategies=["none"],
@@ -313,6 +316,24 @@ def _diagnose(options: argparse.Namespace) -> int:
     shown = [explanation.to_dict() for explanation in explanations]
     _write(options.json, json.dumps({"explanations": shown}, indent=1))
     return CONFORMS if report.conforms else DIFFERS
+
+
+def _contract(options: argparse.Namespace) -> int:
+    _writable(options.json)
+    _prepare_frameworks()
+    from tf_impl.contract import contract
+    from tf_impl.port import two_logical_cpus
+
+    from .conformance.check import load
+
+    two_logical_cpus()
+    report = contract(
+        load(options.targets[0]), _settings(options.set), _Bar(sys.stderr)
+    )
+    if options.json != "-":
+        print(report)
+    _write(options.json, report.to_json())
+    return CONFORMS if report.held else DIFFERS
 
 
 def _mutants(options: argparse.Namespace) -> int:

@@ -83,6 +83,12 @@ class OptimizerV2Port:
     def devices(self) -> Sequence[str]:
         return ("CPU", *(["GPU"] if tf.config.list_physical_devices("GPU") else []))
 
+    def strategies(self) -> Sequence[str]:
+        return ("none", "mirrored")
+
+    def refusal(self, gradient: np.ndarray | IndexedSlices | None) -> str:
+        return ""
+
     def platform(self, setting: Setting) -> Platform:
         return TENSORFLOW_GPU if setting.device == "GPU" else TENSORFLOW_CPU
 

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
 import multiprocessing
 import platform as machine
-import sys
+import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import OPTIMIZERS
-from ..optimizer import Optimizer
+from ..dialects import Dialect
+from ..optimizer import Optimizer, State
+from ..schedules import LearningRateSchedule
 from .convention import Convention, candidates, ideal
 from .diagnose import Explanation, diagnose
 from .judge import Failure, Recording, Score, judge
 from .port import Port, Refused, Setting, Snapshot
+from .ports import dialects_of, load, port_for
 from .report import Report, Result
 from .rounding import FLOAT32, FORMATS
-from .scenarios import Program, programs, settled_state
+from .scenarios import Program, Weight, programs, settled_state
 
 Progress = Callable[[int, int, str], None]
 """Called with how many runs are done, how many there are, and which ended last."""
@@ -40,6 +40,8 @@ class Case:
     Attributes:
         whole: with all programs, not the first alone.
         must_run: a refusal is a failure, as for ``tf_impl``.
+        constant_rate: without the programs that change the learning rate.
+        scenario: this one of ``scenarios`` alone.
     """
 
     port: Port
@@ -48,6 +50,8 @@ class Case:
     setting: Setting
     whole: bool
     must_run: bool
+    constant_rate: bool = False
+    scenario: str | None = None
 
     @property
     def summary(self) -> str:
@@ -66,6 +70,15 @@ class Case:
             and not (f.name == "decay" and not self.optimizer.decay)
         }
 
+    def programs(self, seed: int) -> list[Program]:
+        """The programs to run, cut down to the scenario."""
+        found = programs(self.optimizer, self.setting, seed, quick=not self.whole)
+        if self.constant_rate:
+            found = [program for program in found if not _changes_rate(program)]
+        if self.scenario is not None:
+            found = [cut for program in found if (cut := _only(program, self.scenario))]
+        return found
+
 
 def check(
     target: Any = None,
@@ -82,25 +95,33 @@ def check(
     seed: int = 0,
     jobs: int = 1,
     thorough: bool = False,
+    scenario: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Judge an implementation against a rule, or ``tf_impl`` against ``reference``.
 
     Args:
-        target: an ``OptimizerV2`` subclass, or where one is: ``"package.module:Class"``
-            or ``"path/to/file.py:Class"``. ``None`` judges ``tf_impl``.
-        against: the rule: a name, a class of ``reference``, or an instance.
+        target: a subclass of ``OptimizerV2``, of Keras 3's or torch's optimizer, an
+            optax function, a NumPy ``step(weights, grads, state)``, or where one is:
+            ``"torch:Adam"``, ``"package.module:Class"``, ``"path/to/file.py:Class"``.
+            ``None`` judges ``tf_impl``.
+        against: the rule: a name, a class of ``reference``, or an instance. For an
+            optimizer of a known library it may be left out: the map of dialects says.
         names: without a target, the optimizers to judge; empty means all.
         hyperparameters: values for both sides, as ``{"epsilon": 1e-3}``.
-        modes: among ``"eager"``, ``"function"``, ``"xla"``; default all.
-        dtypes: among ``"float16"``, ``"bfloat16"``, ``"float32"``, ``"float64"``.
+        modes: among those of the framework, as ``"eager"``, ``"function"``, ``"xla"``
+            or ``"loop"``, ``"foreach"``, ``"fused"``; default all.
+        dtypes: among ``"float16"``, ``"bfloat16"``, ``"float32"``, ``"float64"``;
+            default all. Without either, an optimizer that is no ``OptimizerV2`` runs
+            in every mode in float32, and in the first in other dtypes.
         devices: among ``"CPU"``, ``"GPU"``; default those that the machine has.
         strategies: among ``"none"``, ``"mirrored"``.
-        quick: float32, eagerly and in a function, one program.
+        quick: float32, the first two modes, one program.
         strict: accept the ideal convention alone. Default: for ``tf_impl``.
         seed: of the scenarios.
         jobs: processes that share the runs; more than one needs a target by name.
         thorough: on failure in float32, search long for what is wrong.
+        scenario: one of ``scenarios`` alone.
         progress: told of each run.
 
     Raises:
@@ -112,17 +133,21 @@ def check(
     _allowed("device", devices, ("CPU", "GPU"))
     strict = target is None if strict is None else strict
     request = (target, against, tuple(names), dict(hyperparameters or {}))
-    ways = (modes, dtypes, devices, strategies, quick)
+    ways = (modes, dtypes, devices, strategies, quick, scenario)
     cases = _cases(request, ways)
+    _prepare(cases)
     port = cases[0].port
     notes = []
     if "GPU" not in port.devices():
         if devices and "GPU" in devices:
-            raise ValueError("device GPU was asked for; TensorFlow sees none here")
+            raise ValueError("device GPU was asked for; there is none here")
         notes.append("GPU: none here")
     results: dict[int, list[Result]] = {}
-    for index, found in _run(cases, request, ways, (seed, strict, thorough), jobs):
+    for index, found, said in _run(
+        cases, request, ways, (seed, strict, thorough), jobs
+    ):
         results[index] = found
+        notes += [] if found else said
         if progress:
             progress(len(results), len(cases), cases[index].summary)
     versions = {
@@ -134,15 +159,69 @@ def check(
     return Report(ordered, seed, versions, notes)
 
 
+def scenarios(rule: str | type[Optimizer] | Optimizer, seed: int = 0) -> list[str]:
+    """The names of the scenarios for a rule, each to be checked on its own.
+
+    >>> import reference
+    >>> scenarios(reference.SGD)[-4:]
+    ['learning rate set', 'schedule', 'resume', 'late']
+    """
+    optimizer = rule if isinstance(rule, Optimizer) else rule_class(rule)()
+    first, *others = programs(optimizer, Setting(FLOAT32), seed)
+    parts = [part.name for weight in first.weights for part in weight.parts]
+    return [*parts, *(program.name for program in others)]
+
+
+def _only(program: Program, scenario: str) -> Program | None:
+    """The program, or its weights of that name; ``None`` where it has none.
+
+    A weight that lacks gradients has company: no framework takes a step without any.
+    """
+    if program.name == scenario:
+        return program
+    parts = [part for weight in program.weights for part in weight.parts]
+    chosen = [part for part in parts if part.name == scenario]
+    if program.name != "steps" or not chosen:
+        return None
+    if any(gradient is None for gradient in chosen[0].gradients):
+        chosen = [parts[0], *chosen]
+    return replace(program, weights=tuple(Weight((part,)) for part in chosen))
+
+
+def _changes_rate(program: Program) -> bool:
+    rate = program.hyperparameters.get("learning_rate")
+    return bool(program.learning_rates) or isinstance(rate, LearningRateSchedule)
+
+
 def _cases(request: tuple, ways: tuple) -> list[Case]:
+    *kinds, scenario = ways
     modes = ways[0]
     cases = []
-    for port, optimizer, label in _subjects(*request):
+    for port, optimizer, label, dialect in _subjects(*request):
         _allowed("mode", modes, port.modes())
-        for setting, whole in _settings(port, *ways):
-            must_run = request[0] is None
-            cases.append(Case(port, optimizer, label, setting, whole, must_run))
+        if scenario is not None:
+            _allowed("scenario", [scenario], scenarios(optimizer))
+        for setting, whole in _settings(port, *kinds):
+            cases.append(
+                Case(
+                    port,
+                    optimizer,
+                    label,
+                    setting,
+                    whole,
+                    must_run=request[0] is None,
+                    constant_rate=bool(dialect and dialect.constant_rate),
+                    scenario=scenario,
+                )
+            )
     return cases
+
+
+def _prepare(cases: list[Case]) -> None:
+    if any(case.setting.strategy == "mirrored" for case in cases):
+        from tf_impl.port import two_logical_cpus
+
+        two_logical_cpus()
 
 
 def _run(
@@ -151,10 +230,10 @@ def _run(
     ways: tuple,
     judging: tuple[int, bool, bool],
     jobs: int,
-) -> Iterator[tuple[int, list[Result]]]:
+) -> Iterator[tuple[int, list[Result], list[str]]]:
     if jobs == 1:
         for index, case in enumerate(cases):
-            yield index, _results(case, *judging)
+            yield index, *_results(case, *judging)
         return
     with ProcessPoolExecutor(
         jobs, multiprocessing.get_context("spawn"), _begin_job, (request, ways)
@@ -163,30 +242,33 @@ def _run(
             pool.submit(_job, index, judging): index for index in range(len(cases))
         }
         for done in as_completed(running):
-            yield running[done], done.result()
+            yield running[done], *done.result()
 
 
 _cases_of_job: list[Case] = []
 
 
 def _begin_job(request: tuple, ways: tuple) -> None:
-    from tf_impl.port import two_logical_cpus
-
-    two_logical_cpus()
     _cases_of_job.extend(_cases(request, ways))
+    _prepare(_cases_of_job)
 
 
-def _job(index: int, judging: tuple[int, bool, bool]) -> list[Result]:
+def _job(index: int, judging: tuple[int, bool, bool]) -> tuple[list[Result], list[str]]:
     return _results(_cases_of_job[index], *judging)
 
 
-def assert_conforms(target: Any, against: Any, **options: Any) -> Report:
+def assert_conforms(target: Any, against: Any = None, **options: Any) -> Report:
     """``check``, for a test: what failed is the message of the ``AssertionError``.
+
+    With ``scenario=...`` one of ``scenarios`` is judged; one that the target refuses
+    altogether is a skip, with its own words.
 
     Returns:
         the report, where the target conforms.
     """
     report = check(target, against, **options)
+    if not report.results and options.get("scenario") is not None:
+        raise unittest.SkipTest("; ".join(report.notes))
     if not report.conforms:
         raise AssertionError("\n" + str(report))
     return report
@@ -203,43 +285,66 @@ def _subjects(
     against: Any,
     names: Sequence[str],
     hyperparameters: Mapping[str, Any],
-) -> Iterator[tuple[Port, Optimizer, str]]:
-    from tf_impl.port import OptimizerV2Port
-
+) -> Iterator[tuple[Port, Optimizer, str, Dialect | None]]:
     if target is None:
         import tf_impl
+        from tf_impl.port import OptimizerV2Port
 
         if against is not None:
             raise ValueError("against needs a target to judge")
         for name in names or OPTIMIZERS:
             cls = rule_class(name)
-            port = OptimizerV2Port(tf_impl.OPTIMIZERS[cls.__name__])
+            ours = OptimizerV2Port(tf_impl.OPTIMIZERS[cls.__name__])
             examples = ({},) if hyperparameters else cls.examples
             for options in examples:
                 given = {**options, **hyperparameters}
-                yield port, _instance(cls, given), _label(cls.__name__, given)
+                label = _label(cls.__name__, given)
+                yield ours, _instance(cls, given), label, None
         return
-    if against is None:
-        raise ValueError(
-            "a target needs a rule to be judged against: one of "
-            f"{', '.join(OPTIMIZERS)}"
-        )
+    loaded = load(target)
+    dialect = _dialect(target, loaded, against, hyperparameters)
     try:
-        port = OptimizerV2Port(load(target))
+        port = port_for(loaded, dialect)
     except TypeError as error:
         raise ValueError(str(error)) from None
     if isinstance(against, Optimizer):
         optimizer = replace(against, **hyperparameters)
     else:
-        cls = rule_class(against)
-        optimizer = _instance(cls, hyperparameters)
+        special = dialect.options if dialect else {}
+        cls = rule_class(against or (dialect.rule if dialect else ""))
+        optimizer = _instance(cls, {**special, **hyperparameters})
     unknown = set(hyperparameters) - port.accepts()
     if unknown:
         raise ValueError(
             f"{port.name} does not take {', '.join(sorted(unknown))}; it takes "
             f"{', '.join(sorted(port.accepts() - {'name'}))}"
         )
-    yield port, optimizer, _label(port.name, hyperparameters)
+    yield port, optimizer, _label(port.name, hyperparameters), dialect
+
+
+def _dialect(
+    target: Any, loaded: Any, against: Any, hyperparameters: Mapping[str, Any]
+) -> Dialect | None:
+    """The line of the map for this target, rule and options."""
+    lines = dialects_of(target if isinstance(target, str) else loaded)
+    if against is None:
+        if not lines:
+            raise ValueError(
+                "a target needs a rule to be judged against: one of "
+                f"{', '.join(OPTIMIZERS)}"
+            )
+        named = [line for line in lines if line.rule]
+        if not named:
+            raise ValueError(f"{lines[0].target} has no rule here: {lines[0].differs}")
+    else:
+        rule = rule_class(against) if isinstance(against, str) else against
+        name = getattr(rule, "__name__", type(rule).__name__)
+        named = [line for line in lines if line.rule == name]
+    for line in named:
+        chosen = {**line.options, **line.theirs}
+        if all(chosen.get(n, value) == value for n, value in hyperparameters.items()):
+            return line
+    return named[0] if named else None
 
 
 def rule_class(name: str | type[Optimizer]) -> type[Optimizer]:
@@ -256,54 +361,6 @@ def rule_class(name: str | type[Optimizer]) -> type[Optimizer]:
             f"no optimizer is called {name!r}; there are {', '.join(OPTIMIZERS)}"
         )
     return by_name[name.lower()]
-
-
-def load(target: Any) -> Any:
-    """The class at ``"package.module:Class"`` or ``"path/to/file.py:Class"``.
-
-    Raises:
-        ValueError: the text has not this form, or nothing is there.
-    """
-    if not isinstance(target, str):
-        return target
-    place, colon, name = target.rpartition(":")
-    if not colon or not name:
-        raise ValueError(
-            f"a target is package.module:Class or path/to/file.py:Class, got {target!r}"
-        )
-    if place.endswith(".py") and not Path(place).is_file():
-        raise ValueError(f"there is no file {place}")
-    try:
-        module = _imported(place)
-    except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        raise ValueError(f"cannot import {place}: {what}") from error
-    if not hasattr(module, name):
-        raise ValueError(f"{place} has no {name}")
-    return getattr(module, name)
-
-
-def _imported(place: str) -> Any:
-    """The file, the module, or the attribute of a module that ``place`` names."""
-    if place.endswith(".py"):
-        path = Path(place).resolve()
-        sys.path.append(str(path.parent))
-        spec = importlib.util.spec_from_file_location(f"target_{path.stem}", path)
-        assert spec and spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module.__name__] = module
-        spec.loader.exec_module(module)
-        return module
-    try:
-        return importlib.import_module(place)
-    except ModuleNotFoundError:
-        parent, dot, last = place.rpartition(".")
-        if not dot:
-            raise
-        outer = _imported(parent)
-        if not hasattr(outer, last):
-            raise
-        return getattr(outer, last)
 
 
 def _instance(cls: type[Optimizer], hyperparameters: Mapping[str, Any]) -> Optimizer:
@@ -342,12 +399,15 @@ def _settings(
     quick: bool,
 ) -> Iterator[tuple[Setting, bool]]:
     """The settings to run, and whether with all programs or the first alone."""
-    strategies = strategies or (("none",) if quick else STRATEGIES)
-    modes = modes or (["eager", "function"] if quick else port.modes())
+    # TensorFlow has other kernels for other dtypes, compiled and not.
+    every_pair = modes or dtypes or "mirrored" in port.strategies()
+    offered = [one for one in STRATEGIES if one in port.strategies()]
+    strategies = strategies or (("none",) if quick else offered)
+    modes = modes or (port.modes()[:2] if quick else port.modes())
     for dtype in dtypes or (["float32"] if quick else DTYPES):
         format = FORMATS[dtype]
         for device in devices or port.devices():
-            for mode in modes:
+            for mode in modes if every_pair or format is FLOAT32 else modes[:1]:
                 if "none" in strategies:
                     setting = Setting(format, mode, device)
                     yield setting, not quick and format is FLOAT32
@@ -355,9 +415,12 @@ def _settings(
             yield Setting(format, "function", "CPU", "mirrored"), False
 
 
-def _results(case: Case, seed: int, strict: bool, thorough: bool) -> list[Result]:
+def _results(
+    case: Case, seed: int, strict: bool, thorough: bool
+) -> tuple[list[Result], list[str]]:
+    """The result for each kind of gradient; what there is to say about all."""
     setting = case.setting
-    runs, notes, refused = _runs(case, seed)
+    runs, notes, refused, started = _runs(case, seed)
     hidden = _hidden_slots(case.optimizer, [run.recording for run in runs])
     if hidden:
         notes.append(f"not seen, checked through the weights: {', '.join(hidden)}")
@@ -365,7 +428,8 @@ def _results(case: Case, seed: int, strict: bool, thorough: bool) -> list[Result
     limits = (case.optimizer.clipvalue, case.optimizer.clipnorm)
     clips = any(x is not None for x in (*limits, case.optimizer.global_clipnorm))
     for kind, message in refused.items():
-        if kind not in found and (case.must_run or not found):
+        alone = not found and not (case.scenario and started)
+        if kind not in found and (case.must_run or alone):
             failure = Failure("start", "run", 1, message=message)
             found[kind] = ideal(setting.dtype), Score(failure=failure)
     long_enough = [
@@ -407,7 +471,7 @@ def _results(case: Case, seed: int, strict: bool, thorough: bool) -> list[Result
                 notes=tuple(notes),
             )
         )
-    return results
+    return results, notes
 
 
 @dataclass(frozen=True)
@@ -417,14 +481,27 @@ class _Run:
     formats: Mapping[str, Any]
 
 
-def _runs(case: Case, seed: int) -> tuple[list[_Run], list[str], dict[str, str]]:
-    """All programs; what was refused, for people, and for each kind of gradient."""
+class _NotStarted(Refused):
+    """There is no optimizer to run."""
+
+
+def _runs(case: Case, seed: int) -> tuple[list[_Run], list[str], dict[str, str], bool]:
+    """All programs; what was refused, for people, and for each kind of gradient.
+
+    Last whether an optimizer could be made at all.
+    """
     runs: list[_Run] = []
+    started = True
     notes: list[str] = []
     refused: dict[str, str] = {}
-    waiting = programs(case.optimizer, case.setting, seed, quick=not case.whole)
+    waiting = case.programs(seed)
     while waiting:
-        program = waiting.pop(0)
+        program, why = _acceptable(case.port, waiting.pop(0))
+        for message, left_out in why.items():
+            notes.append(f"refused {case.setting.dtype.name}: {message}")
+            refused |= dict.fromkeys(left_out, message)
+        if not program.weights:
+            continue
         kinds = {weight.kind for weight in program.weights}
         try:
             run = _record(case, program)
@@ -432,15 +509,97 @@ def _runs(case: Case, seed: int) -> tuple[list[_Run], list[str], dict[str, str]]
         except Refused as refusal:
             run, stopped = None, True
             message = str(refusal)
+            started = not isinstance(refusal, _NotStarted)
         if stopped and len(kinds) > 1:
             waiting[:0] = [_of_kind(program, kind) for kind in sorted(kinds)]
         elif run is not None:
-            runs.append(run)
+            runs += _by_count(run)
         else:
             refused |= dict.fromkeys(kinds, message)
             kind = f"{'/'.join(kinds)}, {case.setting.dtype.name} {case.setting.mode}"
             notes.append(f"refused {kind}: {message}")
-    return runs, list(dict.fromkeys(notes)), refused
+    return runs, list(dict.fromkeys(notes)), refused, started
+
+
+def _acceptable(port: Port, program: Program) -> tuple[Program, dict[str, set[str]]]:
+    """The program without weights that the port cannot have; why, and their kinds."""
+    weights: list[Weight] = []
+    why: dict[str, set[str]] = {}
+    for weight in program.weights:
+        gradients = [weight.gradient(step) for step in range(program.steps)]
+        message = next(filter(None, map(port.refusal, gradients)), "")
+        if message:
+            why.setdefault(message, set()).add(weight.kind)
+        else:
+            weights.append(weight)
+    return replace(program, weights=tuple(weights)), why
+
+
+def _by_count(run: _Run) -> list[_Run]:
+    """The run, apart for each weight whose steps are counted on its own.
+
+    Such a weight lives through the steps at which it has a gradient, and no others.
+    """
+    program, snapshots = run.recording.program, run.recording.snapshots
+    apart = [
+        i
+        for i in range(len(program.weights))
+        if any(s.counts and s.counts[i] != s.state.iterations for s in snapshots)
+    ]
+    if not apart:
+        return [run]
+    together = [i for i in range(len(program.weights)) if i not in apart]
+    runs = [_alone(run, [i]) for i in apart]
+    return [_alone(run, together), *runs] if together else runs
+
+
+def _alone(run: _Run, chosen: list[int]) -> _Run:
+    program, snapshots = run.recording.program, run.recording.snapshots
+    taken = [
+        step
+        for step in range(len(snapshots) - 1)
+        if any(program.weights[i].gradient(step) is not None for i in chosen)
+    ]
+    kept = [_weights_of(snapshots[0], chosen, program.iterations)]
+    crash = run.recording.crash
+    for step, after in enumerate(snapshots[1:]):
+        new = _weights_of(after, chosen, program.iterations)
+        if step in taken:
+            kept.append(new)
+        elif not _same_bits(kept[-1], new):
+            crash = step + 1, "a weight without a gradient changed, or a slot of it did"
+            break
+    weights = tuple(_at_steps(program.weights[i], taken) for i in chosen)
+    alone = replace(program, weights=weights, steps=len(taken))
+    return replace(run, recording=Recording(alone, kept, crash))
+
+
+def _at_steps(weight: Weight, steps: list[int]) -> Weight:
+    return Weight(
+        tuple(
+            replace(part, gradients=tuple(part.gradients[step] for step in steps))
+            for part in weight.parts
+        )
+    )
+
+
+def _weights_of(snapshot: Snapshot, chosen: list[int], before: int) -> Snapshot:
+    counts = snapshot.counts or [before] * len(snapshot.weights)
+    state = State(
+        counts[chosen[0]],
+        tuple(snapshot.state.slots[i] for i in chosen),
+        snapshot.state.shared,
+    )
+    weights = [snapshot.weights[i] for i in chosen]
+    return replace(snapshot, weights=weights, state=state, counts=None)
+
+
+def _same_bits(old: Snapshot, new: Snapshot) -> bool:
+    """Whether nothing changed; a slot that is made only now is no change."""
+    pairs = list(zip(old.weights, new.weights, strict=True))
+    for before, after in zip(old.state.slots, new.state.slots, strict=True):
+        pairs += [(before[name], after[name]) for name in before]
+    return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
 
 
 def _of_kind(program: Program, kind: str) -> Program:
@@ -507,12 +666,11 @@ def _record(case: Case, program: Program) -> _Run:
     set_here = {n: v for n, v in program.hyperparameters.items() if n in accepted}
     optimizer = replace(case.optimizer, **set_here)
     starts = [weight.start for weight in program.weights]
-    session = case.port.start(
-        starts,
-        {**case.hyperparameters(), **set_here},
-        case.setting,
-        optimizer.slots,
-    )
+    given = {**case.hyperparameters(), **set_here}
+    try:
+        session = case.port.start(starts, given, case.setting, optimizer.slots)
+    except Refused as refusal:
+        raise _NotStarted(str(refusal)) from refusal
     formats: Mapping[str, Any] = {}
     if program.iterations:
         state = settled_state(optimizer, program, case.setting.dtype)

@@ -31,6 +31,8 @@ class Convention:
         hyperparameters: formats that single hyperparameters pass through first.
         one_by_one: duplicates of a row are applied one after another, each rounded
             into the weight; the same only for rules without slots.
+        powers: the format of coefficients in which the step count is, as ``beta**t``;
+            that of the others unless given.
     """
 
     sentence: str
@@ -38,6 +40,7 @@ class Convention:
     tensors: Format
     hyperparameters: Mapping[str, Format] = field(default_factory=dict)
     one_by_one: bool = False
+    powers: Format | None = None
 
 
 def ideal(stored: Format) -> Convention:
@@ -68,6 +71,7 @@ def candidates(
             )
             for kept in _kept_in_float32(optimizer, seen)
         ]
+        counted = [FLOAT32]
     else:
         placed = [
             Convention(
@@ -80,6 +84,19 @@ def candidates(
                 [(FLOAT32, wide), (FLOAT64, stored), (stored, stored)]
             )
         ]
+        counted = list(dict.fromkeys([FLOAT32, stored]))
+    if _counts_steps(optimizer):
+        placed += [
+            replace(
+                convention,
+                sentence=f"powers of t formed in {powers.name}"
+                + f", {convention.sentence}".removesuffix(", ideal"),
+                powers=powers,
+            )
+            for convention in (ideal(stored), *placed)
+            if convention.coefficients is FLOAT64
+            for powers in counted
+        ]
     yield from placed
     if not optimizer.rule.slots:
         for convention in (ideal(stored), *placed):
@@ -88,6 +105,11 @@ def candidates(
                 sentence=f"{convention.sentence}, duplicates applied one by one",
                 one_by_one=True,
             )
+
+
+def _counts_steps(optimizer: Optimizer) -> bool:
+    shared = optimizer.shared.parameters if optimizer.shared else ()
+    return "t" in (*optimizer.rule.parameters, *shared)
 
 
 def _kept_in_float32(
@@ -121,6 +143,7 @@ class BoundedArithmetic(Arithmetic):
         self.wide = np.longdouble if stored is FLOAT64 else np.float64
         self._tensors = Rounding(convention.tensors, platform)
         self._coefficients = Rounding(convention.coefficients, platform)
+        self._powers = Rounding(convention.powers or convention.coefficients, platform)
         self._stored = Rounding(stored, platform)
         self._shared = Rounding(shared, platform)
 
@@ -156,8 +179,9 @@ class BoundedArithmetic(Arithmetic):
         value = np.asarray(value, dtype=self.wide)
         if place is not None:
             value = place.round(value)
-        value = self._coefficients.format.round(value)
-        return Bounded(value, 0.0, self._coefficients, coefficient=True)
+        rounding = self._powers if name == "t" else self._coefficients
+        value = rounding.format.round(value)
+        return Bounded(value, 0.0, rounding, coefficient=True)
 
     def store(self, result: Bounded, like: Array) -> Bounded:
         stored = result.rounded_to(self._stored)

@@ -47,11 +47,13 @@ class Snapshot:
         weights: one array a weight.
         state: slots by the names of the rule; a slot that cannot be seen is absent.
         shared_format: format in which shared slots are kept.
+        counts: the steps of each weight, where they are counted one by one.
     """
 
     weights: list[np.ndarray]
     state: State
     shared_format: Format = FLOAT64
+    counts: Sequence[int] | None = None
 
 
 class Session(Protocol):
@@ -82,12 +84,17 @@ class Port(Protocol):
 
     def devices(self) -> Sequence[str]: ...
 
+    def strategies(self) -> Sequence[str]: ...
+
     def platform(self, setting: Setting) -> Platform: ...
 
     def versions(self) -> Mapping[str, str]: ...
 
     def accepts(self) -> set[str]:
         """The names of the hyperparameters that the constructor takes."""
+
+    def refusal(self, gradient: np.ndarray | IndexedSlices | None) -> str:
+        """Why a weight cannot have such a gradient; empty where it can."""
 
     def start(
         self,

@@ -104,6 +104,11 @@ TENSORFLOW_CPU = Platform(
     flushes=frozenset({"bfloat16", "float32", "float64"}),
     ulps={"power": 1.0},
 )
+XLA_CPU = Platform(
+    "XLA on CPU",
+    flushes=frozenset({"bfloat16", "float32", "float64"}),
+    ulps={"power": 1.0},
+)
 TENSORFLOW_GPU = Platform(
     "TensorFlow on GPU",
     flushes=frozenset({"bfloat16", "float32"}),
@@ -309,10 +314,11 @@ def _picked(mask: Any, shape: tuple[int, ...], key: Any) -> Any:
 
 
 def _meet(*operands: Any) -> tuple[list[Bounded], Rounding, bool]:
-    """Operands in one arithmetic: that of the tensors, if there is one."""
+    """Operands in one arithmetic: that of the tensors, else of the narrowest."""
     bounded = [x for x in operands if isinstance(x, Bounded)]
     tensors = [x for x in bounded if not x.coefficient]
-    rounding = (tensors or bounded)[0].rounding
+    narrowest = min(tensors or bounded, key=lambda x: x.rounding.format.precision)
+    rounding = narrowest.rounding
     lifted = []
     for x in operands:
         if not isinstance(x, Bounded):
@@ -322,7 +328,7 @@ def _meet(*operands: Any) -> tuple[list[Bounded], Rounding, bool]:
                 Rounding(FLOAT64, rounding.platform),
                 coefficient=True,
             )
-        if x.coefficient and tensors:
+        if x.coefficient:
             x = x.rounded_to(rounding)
         lifted.append(x)
     return lifted, rounding, not tensors
