@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, Slot, rule
+from ..rule import Slot, rule
 from ..sparse import touched_rows
 
 
@@ -67,7 +67,6 @@ class AdagradDA(Optimizer):
         sparse=touched_rows,
     )
     def adagrad_da(
-        w,
         g,
         s,
         n,
@@ -83,7 +82,3 @@ class AdagradDA(Optimizer):
         curvature = np.sqrt(n) + learning_rate * l2_regularization_strength * t
         w = -learning_rate * shrunk / curvature
         return w, s, n
-
-    @property
-    def selected(self) -> Rule:
-        return AdagradDA.adagrad_da

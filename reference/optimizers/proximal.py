@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, Slot, rule
+from ..rule import Slot, rule
 from ..sparse import touched_rows
 
 REGULARISED = {"l1_regularization_strength": 0.01, "l2_regularization_strength": 0.05}
@@ -56,10 +56,6 @@ class ProximalGradientDescent(Optimizer):
         shrunk = np.sign(z) * np.maximum(np.abs(z) - threshold, 0)
         w = shrunk / (1 + learning_rate * l2_regularization_strength)
         return w
-
-    @property
-    def selected(self) -> Rule:
-        return ProximalGradientDescent.proximal_descent
 
 
 @dataclass(frozen=True)
@@ -112,7 +108,3 @@ class ProximalAdagrad(Optimizer):
         shrunk = np.sign(z) * np.maximum(np.abs(z) - threshold, 0)
         w = shrunk / (1 + step_size * l2_regularization_strength)
         return w, n
-
-    @property
-    def selected(self) -> Rule:
-        return ProximalAdagrad.proximal_adagrad

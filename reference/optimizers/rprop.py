@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, Slot, rule
+from ..rule import Slot, rule
 from ..sparse import every_row
 
 
@@ -62,12 +62,8 @@ class Rprop(Optimizer):
     @rule(p="prev", s=Slot("step_size", start="learning_rate"), sparse=every_row)
     def rprop(w, g, p, s, eta_minus, eta_plus, min_step_size, max_step_size):
         turn = np.sign(g) * np.sign(p)
-        factor = np.where(turn > 0, eta_plus, np.where(turn < 0, eta_minus, 1))
-        s = np.minimum(np.maximum(s * factor, min_step_size), max_step_size)
+        s = np.where(turn > 0, eta_plus * s, np.where(turn < 0, eta_minus * s, s))
+        s = np.minimum(np.maximum(s, min_step_size), max_step_size)
         p = np.where(turn < 0, 0, g)
         w = w - s * np.sign(p)
         return w, p, s
-
-    @property
-    def selected(self) -> Rule:
-        return Rprop.rprop

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, rule
+from ..rule import rule
 from ..sparse import every_row, touched_rows
 
 
@@ -39,10 +39,6 @@ class SignSGD(Optimizer):
     def sign_descent(w, g, learning_rate):
         w = w - learning_rate * np.sign(g)
         return w
-
-    @property
-    def selected(self) -> Rule:
-        return SignSGD.sign_descent
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,3 @@ class Signum(Optimizer):
         m = beta * m + (1 - beta) * g
         w = w - learning_rate * np.sign(m)
         return w, m
-
-    @property
-    def selected(self) -> Rule:
-        return Signum.signum

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Rule, rule
+from ..rule import rule
 from ..sparse import EVERY, TOUCHED, rows
 
 
@@ -56,10 +56,6 @@ class AddSign(Optimizer):
         w = w - learning_rate * (alpha + sign_decay * agreement) * g
         return w, m
 
-    @property
-    def selected(self) -> Rule:
-        return AddSign.add_sign
-
 
 @dataclass(frozen=True)
 class PowerSign(Optimizer):
@@ -99,7 +95,3 @@ class PowerSign(Optimizer):
         agreement = np.sign(g) * np.sign(m)
         w = w - learning_rate * base ** (sign_decay * agreement) * g
         return w, m
-
-    @property
-    def selected(self) -> Rule:
-        return PowerSign.power_sign

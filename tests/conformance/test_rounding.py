@@ -739,6 +739,8 @@ def locked(
             pairs[slot] = due_state.slots[0][slot], state.slots[0][slot]
         for slot, (expected, came) in pairs.items():
             ratio, _ = compare(expected, came.astype(wide(stored)))
+            if np.array_equal(expected.value, came.astype(wide(stored))):
+                ratio = np.ones(1)  # a copy: nothing rounds that could reach a bound
             worst[slot] = max(worst.get(slot, 0.0), float(ratio.max()))
     return worst
 

@@ -419,6 +419,8 @@ def test_a_learning_rate_of_zero_moves_nothing_but_the_averages(cls, options, st
         with pytest.raises(ValueError, match=r"learning_rate must lie in \(0, inf\)"):
             Ftrl(0.0)
         return
+    if not {"w", "learning_rate"} <= set(cls(**options).rule.parameters):
+        return  # nothing is added to the weight, or not at this rate
     lowest = {"min_lr": 0.0} if "min_lr" in options else {}
     still = {**options, "learning_rate": 0.0, **lowest}
     w, state = cls(**still).run(W, steps)
