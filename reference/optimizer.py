@@ -26,6 +26,7 @@ from .gradients import (
 from .rule import Rule, SharedRule
 from .schedules import LearningRateSchedule
 from .sparse import POLICIES, SparsePolicy, apply_sparse
+from .weight_decay import decaying
 
 Hyper = float | Callable[..., Any]
 """A number, a ``LearningRateSchedule`` (called with ``iterations``), or a callable
@@ -100,6 +101,10 @@ class Driver:
         slots by name, and the names of the shared slots."""
         raise NotImplementedError
 
+    def replaced(self, **changes: Any) -> Any:
+        """The same with other hyperparameters."""
+        return replace(self, **changes)  # type: ignore[type-var]
+
     def advance(
         self,
         weights: Sequence[Array],
@@ -172,6 +177,18 @@ class Optimizer(Driver):
         global_clipnorm: all gradients are scaled by one factor to this joint norm.
         sparse: ``"every_row"`` or ``"touched_rows"``; ``None`` is the policy that the
             home library uses.
+        weight_decay: decoupled weight decay, for any optimizer: before the rule, each
+            weight shrinks by this part of itself; ``None`` (default): no decay. Where a
+            rule of the class reads ``weight_decay``, it is that rule's business alone.
+        decay_rows: the rows that a sparse gradient decays, ``"touched_rows"`` (as in
+            TensorFlow Addons) or ``"every_row"`` (as in Keras 3, torch and optax).
+        decay_times_learning_rate: multiply the decay by the learning rate, as Keras 3,
+            torch and optax do; Addons does not.
+        schedule_multiplier: the paper's ``eta_t``, which multiplies the learning rate
+            and the decay (once): a schedule that anneals both; ``None`` (default): 1.
+        multipliers: for each weight, factors on hyperparameters by name, as
+            ``{"learning_rate": 0.1}``, or ``{"weight_decay": 0}`` to exclude it. Only
+            hyperparameters whose domain begins at 0 and has no end have multiples.
         name: a label without effect.
 
     Clipping follows the summing of duplicates; ``clipvalue`` comes before a norm.
@@ -188,6 +205,11 @@ class Optimizer(Driver):
     clipnorm: float | None = hyper(None, "(0, inf)")
     global_clipnorm: float | None = hyper(None, "(0, inf)")
     sparse: str | None = None
+    weight_decay: Hyper | None = hyper(None, "[0, inf)")
+    decay_rows: str = "touched_rows"
+    decay_times_learning_rate: bool = False
+    schedule_multiplier: Hyper | None = hyper(None, "[0, inf)")
+    multipliers: Sequence[Mapping[str, float]] | None = field(default=None, hash=False)
     name: str | None = None
 
     shared: ClassVar[SharedRule | None] = None
@@ -240,6 +262,14 @@ class Optimizer(Driver):
                 f"sparse must be None or one of {', '.join(POLICIES)}, "
                 f"got {self.sparse!r}"
             )
+        if self.decay_rows not in POLICIES:
+            raise ValueError(
+                f"decay_rows must be one of {', '.join(POLICIES)}, "
+                f"got {self.decay_rows!r}"
+            )
+        for factors in self.multipliers or ():
+            for name, factor in factors.items():
+                _in_domain(f"the multiplier of {name}", factor, self._multiple(name))
 
     @property
     def selected(self) -> Rule:
@@ -270,24 +300,57 @@ class Optimizer(Driver):
 
     @property
     def rule(self) -> Rule:
-        """The rule that is run; what a subclass provides is ``selected``."""
-        return self.selected
+        """The rule that is run: the selected one, with weight decay if there is any."""
+        return self._run(self.selected)
 
     @property
     def policy(self) -> SparsePolicy:
         """What a sparse gradient does to the rows it does not touch."""
-        return POLICIES[self.sparse] if self.sparse else self.rule.sparse
+        if self.sparse and not self.decays:
+            return POLICIES[self.sparse]
+        return self.rule.sparse
+
+    @property
+    def decays(self) -> bool:
+        """Whether the weights decay apart from the selected rule."""
+        if self.weight_decay is None:
+            return False
+        rules = [a for c in type(self).__mro__ for a in vars(c).values()]
+        return not any(
+            isinstance(rule, Rule) and "weight_decay" in rule.parameters
+            for rule in rules
+        )
+
+    def _run(self, selected: Rule) -> Rule:
+        if not self.decays:
+            return selected
+        return decaying(
+            selected, self.sparse, self.decay_rows, self.decay_times_learning_rate
+        )
+
+    def _multiple(self, name: str) -> str:
+        """The domain of a multiplier."""
+        domains = {f.name: f.metadata.get("domain", "") for f in fields(self)}
+        domain = domains.get(name, "")
+        if domain not in ("[0, inf)", "(0, inf)"):
+            among = [n for n, d in domains.items() if d in ("[0, inf)", "(0, inf)")]
+            raise ValueError(
+                f"{name} has no multiples; of {type(self).__name__} only "
+                f"{', '.join(among)} have"
+            )
+        return domain
 
     def rule_for(self, shape: tuple[int, ...]) -> Rule:
         """The rule that is run for a weight of this shape; one of ``variants``."""
         selected = self.selected_for(shape)
-        return self.rule if selected is self.selected else selected
+        return self.rule if selected is self.selected else self._run(selected)
 
     @property
     def variants(self) -> tuple[Rule, ...]:
         """The rules that are run, where the shape of a weight decides."""
         return tuple(
-            self.rule if rule is self.selected else rule for rule in self.selectable
+            self.rule if rule is self.selected else self._run(rule)
+            for rule in self.selectable
         )
 
     @property
@@ -333,6 +396,11 @@ class Optimizer(Driver):
     def layout(
         self, shapes: Sequence[tuple[int, ...]]
     ) -> tuple[list[dict[str, tuple[int, ...]]], set[str]]:
+        if self.multipliers and len(self.multipliers) != len(shapes):
+            raise ValueError(
+                f"multipliers are for {len(self.multipliers)} weights, "
+                f"got {len(shapes)}"
+            )
         slots = [
             {s.name: s.shape_for(shape) for s in self.rule_for(shape).slots.values()}
             for shape in shapes
@@ -375,9 +443,12 @@ class Optimizer(Driver):
         )
 
         new_weights, new_slots = [], []
-        for w, g, slots in zip(weights, gradients, state.slots, strict=True):
+        for i, (w, g, slots) in enumerate(
+            zip(weights, gradients, state.slots, strict=True)
+        ):
             if g is not None:
-                w, slots = self._update(w, g, slots, named, arithmetic)
+                own = self.multiplied(named, i, arithmetic)
+                w, slots = self._update(w, g, slots, own, arithmetic)
             new_weights.append(w)
             new_slots.append(slots)
         return new_weights, State(state.iterations + 1, tuple(new_slots), shared)
@@ -406,7 +477,23 @@ class Optimizer(Driver):
             named["learning_rate"] = named["learning_rate"] / (
                 1 + named["decay"] * elapsed
             )
+        if self.schedule_multiplier is not None:
+            eta = named["schedule_multiplier"]
+            named["learning_rate"] = eta * named["learning_rate"]
+            if self.decays and not self.decay_times_learning_rate:
+                named["weight_decay"] = eta * named["weight_decay"]
         return named
+
+    def multiplied(
+        self, named: dict[str, Any], index: int, arithmetic: Arithmetic
+    ) -> dict[str, Any]:
+        """``coefficients`` with the multipliers of the weight at this position."""
+        factors = self.multipliers[index] if self.multipliers else {}
+        return named | {
+            name: named[name] * arithmetic.coefficient(factor, "multiplier")
+            for name, factor in factors.items()
+            if name in named
+        }
 
     def summed(self, g: Any, arithmetic: Arithmetic) -> Any:
         """A sparse gradient with each index once; anything else as it is."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -47,8 +49,7 @@ class _NamedFunction:
     @property
     def parameters(self) -> tuple[str, ...]:
         """The names that the function reads."""
-        code = self.function.__code__
-        return code.co_varnames[: code.co_argcount]
+        return _arguments(self.function)
 
     @property
     def results(self) -> tuple[str, ...]:
@@ -110,6 +111,61 @@ def shared_rule(
 ) -> Callable[[Callable], SharedRule]:
     """Declare a rule that runs once a step, before the weights."""
     return lambda function: SharedRule(function, _slots(slots), makes)
+
+
+def framed(
+    rule: Rule,
+    before: Callable[..., Any],
+    after: Callable[..., Any] | None,
+    sparse: SparsePolicy,
+) -> Rule:
+    """A rule with lines before its own, and after them.
+
+    Args:
+        rule: the rule.
+        before, after: functions whose lines are taken, but for their ``return``. The
+            rule gets their arguments too; ``after`` may also read what ``before`` made.
+        sparse: the policy.
+
+    Returns:
+        a rule whose source is all these lines.
+    """
+    given = _arguments(before)
+    made = set(before.__code__.co_varnames) - set(given)
+    read = [name for name in _arguments(after) if name not in made] if after else []
+    arguments = dict.fromkeys([*rule.parameters, *given, *read])
+    own, kept = _lines(rule.function)
+    extra = _lines(after)[0] if after else []
+    name = rule.function.__name__
+    source = "\n".join(
+        [
+            f"def {name}({', '.join(arguments)}):",
+            *_lines(before)[0],
+            *own,
+            *extra,
+            *kept,
+        ]
+    )
+    # As a file, so that the source is found wherever a function's is.
+    file = f"<{name} after {before.__name__}, {id(rule):#x}>"
+    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    scope: dict[str, Any] = {}
+    everything = {**before.__globals__, **rule.function.__globals__}
+    exec(compile(source, file, "exec"), everything, scope)
+    return replace(rule, function=scope[name], sparse=sparse)
+
+
+def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def _lines(function: Callable[..., Any]) -> tuple[list[str], list[str]]:
+    """The lines of a function: those before its ``return``, and that."""
+    source = textwrap.dedent(inspect.getsource(function))
+    (definition,) = ast.parse(source).body
+    assert isinstance(definition, ast.FunctionDef)
+    lines, last = source.splitlines(), definition.body[-1].lineno - 1
+    return lines[definition.body[0].lineno - 1 : last], lines[last:]
 
 
 def _slots(declared: Mapping[str, str | Slot]) -> dict[str, Slot]:

@@ -151,7 +151,9 @@ def collect(
                 g, rows = _dense(gradient, old["w"].shape, optimizer, list(old))
                 shape = g.shape
                 add("g", g, shape)
-                for name, value in named.items():
+                add("touched", _touched(gradient, shape), shape)
+                own = optimizer.multiplied(named, i, Arithmetic())
+                for name, value in own.items():
                     add(name, value, shape)
                 for symbol in old:
                     add(symbol, old[symbol].value[rows], shape)
@@ -215,10 +217,17 @@ def _kept(
     gradient: Any, shape: tuple[int, ...], optimizer: Optimizer, symbol: str
 ) -> np.ndarray:
     """Where the rule's result for a symbol was kept."""
-    kept = np.ones(shape, bool)
-    if isinstance(gradient, IndexedSlices) and optimizer.policy.of(symbol) is TOUCHED:
+    if optimizer.policy.of(symbol) is TOUCHED:
+        return _touched(gradient, shape)
+    return np.ones(shape, bool)
+
+
+def _touched(gradient: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Where the gradient has rows, among those on which the rule ran."""
+    touched = np.ones(shape, bool)
+    if isinstance(gradient, IndexedSlices):
         rows = np.unique(gradient.indices)
-        if kept.shape[0] != rows.size:
-            kept[:] = False
-            kept[rows] = True
-    return kept
+        if touched.shape[0] != rows.size:
+            touched[:] = False
+            touched[rows] = True
+    return touched

@@ -33,7 +33,7 @@ def explain(optimizer: Optimizer) -> str:
     ]
     state = optimizer.init(WEIGHTS)
     named = optimizer.coefficients(0, Arithmetic())
-    given: dict[str, Any] = {**named, "w": WEIGHTS, "g": GRADIENTS}
+    given: dict[str, Any] = {**named, "w": WEIGHTS, "g": GRADIENTS, "touched": True}
     if optimizer.shared:
         for symbol, slot in optimizer.shared.slots.items():
             given[symbol] = state.shared[slot.name]

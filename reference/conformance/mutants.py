@@ -415,11 +415,15 @@ def driver_mutants(optimizer: Optimizer) -> list[Mutant]:
         Mutant(sentence, 0, "", _with(optimizer, **attributes), {})
         for sentence, attributes in made
     ]
-    for name, policy in POLICIES.items():
-        if str(policy) != str(optimizer.policy):
-            rows = name.replace("_", " ")
+    for name in POLICIES:
+        rows, other = name.replace("_", " "), replace(optimizer, sparse=name)
+        if str(other.policy) != str(optimizer.policy):
             sentence = f"a sparse gradient changes {rows}, not {optimizer.policy}"
-            mutants.append(Mutant(sentence, 0, "", replace(optimizer, sparse=name), {}))
+            mutants.append(Mutant(sentence, 0, "", other, {}))
+        if optimizer.decays and name != optimizer.decay_rows:
+            other = replace(optimizer, decay_rows=name)
+            sentence = f"a sparse gradient decays {rows}"
+            mutants.append(Mutant(sentence, 0, "", other, {}))
     frozen = Mutant(
         "the learning rate of the first step is kept",
         0,

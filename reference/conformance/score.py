@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..optimizer import Optimizer
+from ..rule import Rule
 from .convention import ideal
 from .evidence import Evidence, collect
 from .judge import judge
@@ -68,12 +69,12 @@ def score(
     tells it.
     """
     total = Score()
-    by_rule: dict[str, list[Optimizer]] = {}
+    by_rule: dict[Rule, list[Optimizer]] = {}
     for options in cls.examples:
         optimizer = cls(**options)
-        by_rule.setdefault(optimizer.rule.function.__name__, []).append(optimizer)
-    for name, optimizers in by_rule.items():
-        progress(f"{cls.__name__}.{name}")
+        by_rule.setdefault(optimizer.rule, []).append(optimizer)
+    for rule, optimizers in by_rule.items():
+        progress(f"{cls.__name__}.{rule.function.__name__}")
         _score_rule(total, optimizers, seed)
         _score_driver(total, optimizers[0], seed)
     return total

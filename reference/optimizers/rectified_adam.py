@@ -131,7 +131,7 @@ class RectifiedAdam(Optimizer):
         return w, m, v, v_hat
 
     @property
-    def rule(self) -> Rule:
+    def selected(self) -> Rule:
         if self.amsgrad:
             return RectifiedAdam.rectified_amsgrad
         return RectifiedAdam.rectified_adam
@@ -202,5 +202,5 @@ class RAdam(Optimizer):
         return w, m, v
 
     @property
-    def rule(self) -> Rule:
+    def selected(self) -> Rule:
         return RAdam.radam
