@@ -487,13 +487,13 @@ def _skipping_empty(
     weights: Sequence[Any],
     gradients: Sequence[Any],
     state: State,
-    arithmetic: Arithmetic,
+    *others: Any,
 ) -> Advanced:
     kept = [
         None if isinstance(g, IndexedSlices) and np.size(g.indices) == 0 else g
         for g in gradients
     ]
-    return Optimizer.advance(self, weights, kept, state, arithmetic)
+    return Optimizer.advance(self, weights, kept, state, *others)
 
 
 def _shifted(
@@ -501,7 +501,7 @@ def _shifted(
     weights: Sequence[Any],
     gradients: Sequence[Any],
     state: State,
-    arithmetic: Arithmetic,
+    *others: Any,
 ) -> Advanced:
     moved = [
         replace(g, indices=(np.asarray(g.indices) + 1) % w.shape[0])
@@ -509,7 +509,7 @@ def _shifted(
         else g
         for w, g in zip(weights, gradients, strict=True)
     ]
-    return Optimizer.advance(self, weights, moved, state, arithmetic)
+    return Optimizer.advance(self, weights, moved, state, *others)
 
 
 def _first_kept(g: IndexedSlices) -> IndexedSlices:
