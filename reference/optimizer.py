@@ -83,6 +83,11 @@ class Arithmetic:
 class Driver:
     """What takes steps: an optimizer, or a wrapper around one."""
 
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The names of the slots that a weight may have, in order."""
+        raise NotImplementedError
+
     def init(self, params: Any) -> State:
         """The state before the first step.
 

@@ -9,15 +9,19 @@ from typing import Any
 
 from tf_impl.base import Optimizer
 from tf_impl.optimizers import found
+from tf_impl.wrappers import found as found_wrappers
 
 OPTIMIZERS: dict[str, type[Optimizer]] = found()
+WRAPPERS: dict[str, type] = found_wrappers()
 
 globals().update(OPTIMIZERS)
+globals().update(WRAPPERS)
 
-__all__ = ["OPTIMIZERS", "Optimizer", *OPTIMIZERS]
+__all__ = ["OPTIMIZERS", "WRAPPERS", "Optimizer", *OPTIMIZERS, *WRAPPERS]
 
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(
-        f"tf_impl has no {name}; its optimizers are {', '.join(OPTIMIZERS)}"
+        f"tf_impl has no {name}; its optimizers are {', '.join(OPTIMIZERS)}, its "
+        f"wrappers {', '.join(WRAPPERS)}"
     )
