@@ -321,19 +321,20 @@ def _diagnose(options: argparse.Namespace) -> int:
 def _contract(options: argparse.Namespace) -> int:
     _writable(options.json)
     _prepare_frameworks()
-    from tf_impl.contract import contract
+    _need_tensorflow()
     from tf_impl.port import two_logical_cpus
 
-    from .conformance.check import load
-
     two_logical_cpus()
-    report = contract(
-        load(options.targets[0]), _settings(options.set), _Bar(sys.stderr)
-    )
+    from tf_impl.contract import contract
+
+    try:
+        found = contract(options.targets[0], _settings(options.set), _Bar(sys.stderr))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
     if options.json != "-":
-        print(report)
-    _write(options.json, report.to_json())
-    return CONFORMS if report.held else DIFFERS
+        print(found)
+    _write(options.json, found.to_json())
+    return CONFORMS if found.held else DIFFERS
 
 
 def _mutants(options: argparse.Namespace) -> int:

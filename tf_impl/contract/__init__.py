@@ -19,7 +19,16 @@ from tf_impl.contract.examine import DEFINITIONS, Subject
 from tf_impl.contract.report import BROKEN, HELD, NOT_APPLICABLE, Contract, Line
 from tf_impl.legacy_keras import OptimizerV2
 
-__all__ = ["BROKEN", "HELD", "NOT_APPLICABLE", "Contract", "Line", "contract"]
+__all__ = [
+    "BROKEN",
+    "HELD",
+    "LINES",
+    "NOT_APPLICABLE",
+    "Contract",
+    "Line",
+    "Subject",
+    "contract",
+]
 
 # Whether steps can be taken at all is among the updates, and asked before all else.
 LINES = [

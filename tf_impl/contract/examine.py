@@ -34,10 +34,10 @@ Case = Mapping[str, str]
 EPS = float(np.finfo(np.float32).eps)
 # What TensorFlow says where it cannot run an operation at all.
 NO_KERNEL = {
-    "No OpKernel was registered": "TensorFlow has no kernel for it",
-    "Could not find device for node": "TensorFlow has no kernel for it",
-    "uncompilable": "XLA has no kernel for it",
-    "unsupported operations": "XLA has no kernel for it",
+    "No OpKernel was registered": "TensorFlow has no kernel for {}",
+    "Could not find device for node": "TensorFlow has no kernel for {}",
+    "uncompilable": "XLA has no kernel for {}",
+    "unsupported operations": "XLA has no kernel for {}",
 }
 
 
@@ -71,9 +71,12 @@ class Subject:
         except (TypeError, ValueError) as error:
             raise ValueError(f"cannot make {cls.__name__}: {error}") from error
         self.no_step = self.no_sparse_step = ""
+        self.broken: set[str] = set()
 
     def learn(self, line: Line) -> None:
         """Note what makes later lines inapplicable."""
+        if line.verdict == BROKEN:
+            self.broken.add(line.name)
         if line.name == "takes steps" and line.verdict != HELD:
             self.no_step = self.no_sparse_step = "no step can be taken"
         if line.name == "takes sparse steps" and line.verdict == BROKEN:
@@ -93,7 +96,33 @@ class Subject:
             if name in self.defaults
             and name != "decay"  # read from where the base class has put it aside
             and isinstance(value, (int, float))
+            and not isinstance(value, bool)
         }
+
+    @functools.cached_property
+    def initial(self) -> set[str]:
+        """Return the hyperparameters that slots start from, which are past by then."""
+        return {
+            name
+            for name, value in self.changed_arguments().items()
+            if name in self.hypers
+            and not _equal(self._start(), self._start(**{name: value}))
+        }
+
+    def _start(self, **changed: Any) -> list[np.ndarray]:
+        optimizer = self.make(**changed)
+        optimizer._create_all_weights([tf.Variable(words.START)])
+        return optimizer.get_weights()
+
+    @functools.cached_property
+    def no_schedule(self) -> str:
+        """Return what the constructor says to a schedule, if it refuses."""
+        schedule = keras.optimizers.schedules.ExponentialDecay(0.5, 1, 0.5)
+        try:
+            self.make(learning_rate=schedule)
+        except (TypeError, ValueError):
+            return "the constructor refuses a schedule"
+        return ""
 
     def changed_arguments(self) -> dict[str, Any]:
         """Return another value for each argument that has a plain one."""
@@ -169,6 +198,7 @@ class Definition:
     argument: str
     sparse: bool
     replicas: bool
+    schedule: bool
     step: bool
     refusals: Mapping[str, str]
 
@@ -177,6 +207,13 @@ class Definition:
         return " ".join((inspect.getdoc(self.body) or "").split())
 
     def examine(self, subject: Subject) -> Line:
+        """Return the verdict. No exception of the class leaves this."""
+        try:
+            return self._examine(subject)
+        except Exception as error:  # of what finds out whether, and how, it applies
+            return Line(self.name, BROKEN, self.why, _message(error))
+
+    def _examine(self, subject: Subject) -> Line:
         reason = self._not_for(subject)
         if reason:
             return Line(self.name, NOT_APPLICABLE, self.why, reason)
@@ -187,7 +224,8 @@ class Definition:
         ]
         if not cases:
             return Line(self.name, NOT_APPLICABLE, self.why, "there is nothing to try")
-        remarks = []
+        remarks: dict[str, None] = {}
+        refused: list[str] = []
         for case in cases:
             namespace: dict[str, Any] = {}
             try:
@@ -196,11 +234,16 @@ class Definition:
                         stack.enter_context(tf.device("CPU:0"))
                     namespace = self._arguments(subject, case)
                     remark = self.body(**namespace)
-                if remark and remark not in remarks:
-                    remarks.append(remark)
+                remarks |= {remark: None} if remark else {}
             except Exception as error:
-                return self._failed(subject, case, namespace, error)
-        return Line(self.name, HELD, self.why, ", ".join(remarks))
+                reason = self._refusal(error)
+                if not reason:
+                    return self._failed(subject, case, namespace, error)
+                refused.append(f"{', '.join(case.values())}: {reason}")
+        if len(refused) < len(cases):
+            found = ", ".join([*remarks, *refused])
+            return Line(self.name, HELD, self.why, found)
+        return Line(self.name, NOT_APPLICABLE, self.why, reason)
 
     def _not_for(self, subject: Subject) -> str:
         if self.step and subject.no_step:
@@ -209,6 +252,10 @@ class Definition:
             return subject.no_sparse_step
         if self.argument and self.argument not in subject.defaults:
             return f"it takes no {self.argument}"
+        if self.argument in subject.initial:
+            return f"{self.argument} is what a slot starts from"
+        if self.schedule and subject.no_schedule:
+            return subject.no_schedule
         if self.replicas and not two_logical_cpus():
             return "TensorFlow started with one logical CPU"
         return ""
@@ -227,6 +274,16 @@ class Definition:
             known["allowed"] = subject.allowed(case["gradients"])
         return {name: known[name] for name in wanted}
 
+    def _refusal(self, error: Exception) -> str:
+        """Return why an error is no fault of the class, if it is none."""
+        if self.sparse and isinstance(error, NotImplementedError):
+            return "it has no rule for sparse gradients"
+        for text, reason in self.refusals.items():
+            if text in str(error):
+                name = re.search(r"_JIT: (\w+)|Op '(\w+)'|node (\w+)", str(error))
+                return reason.format(*(x for x in name.groups() if x) if name else "it")
+        return ""
+
     def _failed(
         self,
         subject: Subject,
@@ -235,12 +292,6 @@ class Definition:
         error: Exception,
     ) -> Line:
         found = _message(error)
-        for words_of_error, reason in self.refusals.items():
-            if words_of_error in str(error):
-                return Line(self.name, NOT_APPLICABLE, self.why, reason)
-        if self.sparse and isinstance(error, NotImplementedError):
-            reason = "it has no rule for sparse gradients"
-            return Line(self.name, NOT_APPLICABLE, self.why, reason)
         assigned = dict(case)
         if "allowed" in namespace:
             assigned["allowed"] = repr(
@@ -262,6 +313,7 @@ def line(
     argument: str = "",
     sparse: bool = False,
     replicas: bool = False,
+    schedule: bool = False,
     step: bool = True,
     refusals: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -273,6 +325,7 @@ def line(
         argument: of the constructor, without which the line does not apply.
         sparse: the line does not apply to a class without a sparse rule.
         replicas: it needs two devices.
+        schedule: it does not apply where the constructor refuses a schedule.
         step: it does not apply where no step can be taken.
         refusals: what an error says that is no fault of the class, and the reason.
     """
@@ -281,7 +334,15 @@ def line(
         of_subject = cases if callable(cases) else lambda subject: cases
         DEFINITIONS.append(
             Definition(
-                name, body, of_subject, argument, sparse, replicas, step, refusals or {}
+                name=name,
+                body=body,
+                cases=of_subject,
+                argument=argument,
+                sparse=sparse,
+                replicas=replicas,
+                schedule=schedule,
+                step=step,
+                refusals=refusals or {},
             )
         )
         return body
@@ -325,6 +386,10 @@ def _other(value: Any) -> Any:
     return "another"
 
 
+def _equal(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
+    return len(left) == len(right) and all(map(np.array_equal, left, right))
+
+
 def _fresh(value: Any) -> Any:
     if isinstance(value, OptimizerV2):
         return type(value).from_config(value.get_config())
@@ -351,11 +416,12 @@ def _operations(optimizer: Any, gradient: Any) -> int:
 
 def _message(error: Exception) -> str:
     lines = [text.strip() for text in str(error).splitlines() if text.strip()]
-    told = lines[-1] if lines[:1] == ["in user code:"] else "".join(lines[:1])
-    text = re.sub(r"\{\{.*?\}\} ?", "", told)
-    if isinstance(error, AssertionError):
-        return text or "it is not so"
-    return f"{type(error).__name__}: {text}"[:300]
+    kind = type(error).__name__
+    text = lines[0] if lines else ""
+    if text == "in user code:":
+        text = lines[-1].removeprefix(f"{kind}: ")
+    text = re.sub(r"\{\{.*?\}\} ?| name: *$", "", text)
+    return text if isinstance(error, AssertionError) else f"{kind}: {text}"[:300]
 
 
 @contextlib.contextmanager

@@ -5,17 +5,21 @@ import tensorflow as tf
 from tf_impl.contract.examine import Subject, line
 from tf_impl.contract.words import START, agree, dense, state, stepper, trained
 
-MODES = [
-    {"mode": "'eager'", "gradients": "dense()"},
-    {"mode": "'function'", "gradients": "dense()"},
-]
+IN_FUNCTION = "it does in a function that is already traced"
+
+
+def modes(subject: Subject) -> list[dict[str, str]]:
+    """Return a case for each mode in which a number can be set, to compare with."""
+    found = ["eager"] if IN_FUNCTION in subject.broken else ["eager", "function"]
+    return [{"mode": repr(mode), "gradients": "dense()"} for mode in found]
 
 
 def numbers(subject: Subject) -> list[dict[str, str]]:
     """Return a case for each number that can be set, with another value."""
     changed = subject.changed_arguments()
     names = [name for name, value in subject.hypers.items() if value]
-    if "learning_rate" in subject.defaults and "learning_rate" not in names:
+    names = [name for name in names if name not in subject.initial]
+    if "learning_rate" in set(subject.defaults) - set(subject.hypers):
         names.append("learning_rate")
     return [
         {"hyper": repr(name), "value": repr(changed[name])}
@@ -36,7 +40,7 @@ def set_eagerly(make, hyper, value):
     return hyper
 
 
-@line("it does in a function that is already traced", numbers)
+@line(IN_FUNCTION, numbers)
 def set_in_function(make, hyper, value):
     """`Model.fit` traces its step once; a number that is read while tracing is frozen
     into it."""
@@ -61,7 +65,7 @@ def integer(make):
     agree(trained(optimizer, w, dense()), due, "0.5 in the place of 1")
 
 
-@line("a schedule advances", MODES, argument="learning_rate")
+@line("a schedule advances", modes, argument="learning_rate", schedule=True)
 def schedule(make, keras, mode, gradients, allowed):
     """A schedule is asked in every step, with the number of steps before it, in a
     function too."""
@@ -69,21 +73,21 @@ def schedule(make, keras, mode, gradients, allowed):
     scheduled = keras.optimizers.schedules.PiecewiseConstantDecay([1, 2], rates[1:])
     got = trained(make(learning_rate=scheduled), tf.Variable(START), dense(), mode)
     optimizer, w = make(), tf.Variable(START)
-    step = stepper(optimizer, w)
+    step = stepper(optimizer, w, mode)
     for rate, gradient in zip(rates, gradients, strict=True):
         optimizer.learning_rate = rate
         step(gradient)
     agree(got, state(optimizer, w), f"under a schedule, {mode}", allowed)
 
 
-@line("a callable is asked in every step", MODES, argument="learning_rate")
+@line("a callable is asked in every step", modes, argument="learning_rate")
 def callable_rate(make, mode, gradients, allowed):
     """The learning rate may be a function without arguments; what a variable in it
     holds counts, in a function too."""
     rate = tf.Variable(0.5)
     optimizer, w = make(learning_rate=lambda: rate), tf.Variable(START)
     twin, v = make(), tf.Variable(START)
-    step, due = stepper(optimizer, w, mode), stepper(twin, v)
+    step, due = stepper(optimizer, w, mode), stepper(twin, v, mode)
     for now, gradient in zip((0.5, 0.25, 1.0, 0.125), gradients, strict=True):
         rate.assign(now)
         twin.learning_rate = now

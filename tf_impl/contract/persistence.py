@@ -56,7 +56,7 @@ def json_config(make):
     json.dumps(optimizer.get_config())
 
 
-@line("a schedule comes back from the config", argument="learning_rate")
+@line("a schedule comes back from the config", argument="learning_rate", schedule=True)
 def schedule_config(cls, make, keras):
     """A schedule in the config is a dictionary; what makes no schedule of it again
     fails at the first step, after everything was saved."""

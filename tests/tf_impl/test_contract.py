@@ -1,0 +1,308 @@
+"""The contract of OptimizerV2: ours hold it, and each way to break it is seen."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tf_impl
+from reference.cli import CONFORMS, DIFFERS, MISUSE, main
+from tests.tf_impl import broken
+from tests.tf_impl.cases import keras_class
+from tf_impl.contract import BROKEN, HELD, LINES, NOT_APPLICABLE, Subject, contract
+from tf_impl.contract.reproduce import program
+
+# What each class breaks, and no more. Where it is several lines, one cannot be broken
+# alone: a hook that cannot be called is a step that cannot be taken.
+BREAKS = {
+    "NoUnderscore": {"hooks have their names"},
+    "NeedsAnotherName": {
+        "signatures take what is passed",
+        "apply_state has this very name",
+        "takes steps",
+    },
+    "AnotherName": {"apply_state has this very name"},
+    "AnotherArgument": {"signatures take what is passed", "takes sparse steps"},
+    "NoAggregation": {
+        "signatures take what is passed",
+        "a loss scale changes nothing",
+        "a step that the loss scale skips changes nothing",
+    },
+    "NotCounted": {"takes steps"},
+    "NoSparseRule": set(),
+    "SparseFails": {"takes sparse steps"},
+    "Minimizes": {"minimize is apply_gradients of the gradient"},
+    "Matrices": {"weights of any rank"},
+    "Stuck": {"half-precision weights"},
+    "Float32Slots": {"float64 weights"},
+    "OneDtype": {"weights of several dtypes in one optimizer"},
+    "NoneIsZero": {"a gradient of None leaves weight and slots alone"},
+    "SlotsOnce": {"a variable that comes late"},
+    "VariablesEachStep": {"slots are made once"},
+    "SharedSlot": {
+        "every variable has its own slots",
+        "a gradient of None leaves weight and slots alone",
+    },
+    "FirstDuplicate": {
+        "splitting a row changes nothing",
+        "two replicas are one with the summed gradient",
+    },
+    "MeanOfRows": {"a sparse gradient without rows"},
+    "LaterRefusal": {"bad indices are refused, the state untouched"},
+    "FrozenNumbers": {"it does in a function that is already traced"},
+    "KeptMomentum": {
+        "a number set between steps takes effect",
+        "it does in a function that is already traced",
+    },
+    "AskedOnce": {"a callable is asked in every step"},
+    "EarlySchedule": {"a schedule advances"},
+    "ForgetsEpsilon": {
+        "get_config names every argument",
+        "from_config trains the same",
+    },
+    "ForgetsMomentum": {
+        "get_config names every argument",
+        "from_config trains the same",
+    },
+    "NotJson": {
+        "the config is JSON, before and after training",
+        "a schedule comes back from the config",
+    },
+    "ScheduleIsDict": {"a schedule comes back from the config"},
+    "Secret": {
+        "the weights list continues the training",
+        "a checkpoint continues the training",
+    },
+    "PythonCounter": {
+        "a function agrees with eager steps",
+        "the weights list continues the training",
+        "a checkpoint continues the training",
+        "two replicas are one with the summed gradient",
+    },
+    "TracesEachStep": {"nothing is traced after the first step"},
+    "OtherwiseCompiled": {"XLA agrees"},
+    "OtherwiseCompiledRows": {"XLA agrees on sparse steps"},
+    "ReplicasPart": {"two replicas are one with the summed gradient"},
+    "FirstReplica": {"two replicas are one with the summed gradient"},
+    "DecaysEarly": {
+        "a step that the loss scale skips changes nothing",
+        "bad indices are refused, the state untouched",
+    },
+    "NoConstraint": {
+        "a constraint holds after a step",
+        "a constraint holds after a sparse step",
+    },
+}
+# What `tf_keras.optimizers.legacy.SGD` breaks: its base class does.
+OF_THE_BASE = {
+    "bad indices are refused, the state untouched",
+    "an integer learning rate is a number",
+    "a schedule or callable takes the place of a number",
+    "the config is JSON, before and after training",
+}
+FIRST = ("takes steps", "takes sparse steps")  # they decide what else applies
+
+
+def examined(cls, names):
+    subject, lines = Subject(cls, {}), []
+    for definition in LINES:
+        if definition.name in {*FIRST, *names}:
+            lines.append(definition.examine(subject))
+            subject.learn(lines[-1])
+    return lines
+
+
+def run(source):
+    exec(compile(source, "reproduction", "exec"), {"__name__": "reproduction"})
+
+
+# Ours
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Ftrl"])
+def test_ours_hold(name):
+    found = contract(tf_impl.OPTIMIZERS[name])
+    assert found.held, str(found)
+    assert not any(line.verdict == NOT_APPLICABLE for line in found.lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", tf_impl.OPTIMIZERS)
+def test_all_of_ours_hold(name):
+    found = contract(tf_impl.OPTIMIZERS[name])
+    assert found.held, str(found)
+
+
+# Others
+
+
+def test_every_line_is_broken_by_some_class():
+    informs = {"the step is counted"}
+    seen = set().union(*BREAKS.values(), OF_THE_BASE)
+    assert {definition.name for definition in LINES} - informs - seen == set()
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_line_is_seen_and_its_program_fails(name):
+    lines = examined(getattr(broken, name), BREAKS[name])
+    assert {line.name for line in lines if line.verdict == BROKEN} == BREAKS[name]
+    for line in lines:
+        assert line.why
+        if line.verdict == BROKEN:
+            assert line.found
+            with pytest.raises(Exception):  # noqa: B017
+                run(line.reproduction)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_class_breaks_no_other_line(name):
+    found = contract(getattr(broken, name))
+    assert {line.name for line in found.broken} == BREAKS[name], str(found)
+
+
+def test_programs_run_where_the_line_is_held():
+    subject = Subject(broken.SGD, {})
+    for definition in LINES:
+        for case in definition.cases(subject):
+            if "mode" not in case and not definition.refusals:  # as examples
+                assigned = dict(case)
+                if "allowed" in definition.body.__code__.co_varnames:
+                    assigned["allowed"] = repr(subject.allowed(case["gradients"]))
+                if "return " not in (
+                    source := program(definition.body, broken.SGD, {}, assigned, False)
+                ):
+                    run(source)
+
+
+def test_what_the_base_class_of_keras_breaks():
+    found = contract(keras_class("SGD"))
+    assert {line.name for line in found.broken} == OF_THE_BASE, str(found)
+    refused = {x.name for x in found.lines if x.verdict == NOT_APPLICABLE}
+    assert refused == {"a constraint holds after a sparse step"}
+
+
+# Verdicts that are not of the kind held or broken
+
+
+def verdict(cls, name):
+    return next(line for line in examined(cls, [name]) if line.name == name)
+
+
+def test_a_class_without_a_sparse_rule_is_not_asked_for_one():
+    for name in ("takes sparse steps", "splitting a row changes nothing"):
+        line = verdict(broken.NoSparseRule, name)
+        assert line.verdict == NOT_APPLICABLE
+        assert line.found == "it has no rule for sparse gradients"
+
+
+def test_what_xla_cannot_compile_is_not_broken():
+    line = verdict(broken.PythonCode, "XLA agrees")
+    assert line.verdict == NOT_APPLICABLE
+    assert line.found == "XLA has no kernel for PyFunc"
+
+
+@pytest.mark.parametrize(
+    "cls, text",
+    [
+        (tf_impl.Adam, "globally: a first step depends on iterations"),
+        (broken.SGD, "not by the rule: a first step does not depend on iterations"),
+        (broken.OwnCount, "for each variable: slot steps"),
+    ],
+)
+def test_how_the_step_is_counted(cls, text):
+    line = verdict(cls, "the step is counted")
+    assert (line.verdict, line.found) == (HELD, text)
+
+
+def test_an_error_where_none_is_expected_does_not_end_the_examination():
+    class NoConfig(broken.SGD):
+        def get_config(self):
+            raise OSError("no config today")
+
+    lines = examined(NoConfig, ["get_config names every argument"])
+    assert [line.verdict for line in lines] == [HELD, HELD, BROKEN]
+    assert lines[-1].found == "OSError: no config today"
+
+
+# How far two correct runs may be apart
+
+
+def test_what_is_allowed_is_above_rounding_and_below_a_fault():
+    """SGD with dyadic numbers is exact in any order; Adam in float64 is Adam up to the
+    rounding of float32, of which the allowance is a multiple, but no large one."""
+    subject = Subject(tf_impl.Adam, {})
+    w, exact = tf.Variable(np.ones((4, 2), np.float32)), None
+    optimizers = [tf_impl.Adam(0.5), tf_impl.Adam(0.5)]
+    from tf_impl.contract.words import START, dense, trained
+
+    w, exact = tf.Variable(START), tf.Variable(START, dtype=tf.float64)
+    low, high = (
+        trained(o, x, dense()) for o, x in zip(optimizers, (w, exact), strict=True)
+    )
+    eps = np.finfo(np.float32).eps
+    for a, b, allowed in zip(low, high, subject.allowed("dense()"), strict=True):
+        assert np.abs(np.float64(a) - b).max() <= allowed
+        largest = max(1, np.abs(np.float64(b)).max())
+        assert allowed <= largest * eps**0.5  # half of the digits
+
+
+# The command
+
+
+def test_the_command_exits_with_0_1_and_2(capsys, tmp_path):
+    path = tmp_path / "contract.json"
+    assert main(["contract", "tf_impl:SGD", "--json", str(path)]) == CONFORMS
+    assert "SGD: 39 held, 0 broken, 0 not applicable" in capsys.readouterr().out
+    written = json.loads(path.read_text())
+    assert written["held"] is True
+    assert len(written["lines"]) == len(LINES)
+    assert set(written["versions"]) == {"python", "tensorflow", "keras"}
+    target = f"{broken.__name__}:AnotherName"
+    assert main(["contract", target, "--set", "momentum=0.25"]) == DIFFERS
+    out = capsys.readouterr().out
+    assert "BROKEN apply_state has this very name" in out
+    assert "nothing is ever passed as state" in out
+    assert f"from {broken.__name__} import AnotherName" in out
+    for wrong in (
+        ["contract", "builtins:dict"],
+        ["contract", "tf_impl:Adamm"],
+        ["contract", "tf_impl:Adam", "--set", "zeta=1"],
+    ):
+        assert main(wrong) == MISUSE
+        assert capsys.readouterr().err.startswith("optimizer-oracle: ")
+
+
+def test_a_class_in_a_file(tmp_path, capsys):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import tf_impl\n"
+        "class Mine(tf_impl.SGD):\n"
+        "    def create_slots(self, var_list): pass\n"
+    )
+    assert main(["contract", f"{path}:Mine", "--json", "-"]) == DIFFERS
+    (line,) = (
+        x
+        for x in json.loads(capsys.readouterr().out)["lines"]
+        if x["verdict"] == "broken"
+    )
+    assert line["name"] == "hooks have their names"
+    sys.modules.pop("mine", None)
+    with pytest.raises(AssertionError, match="create_slots"):
+        run(line["reproduction"])
+
+
+def test_an_optimizer_may_be_made_with_another(capsys):
+    class Wrapper(broken.SGD):
+        def __init__(self, inner, name="Wrapper", **kwargs):
+            assert inner not in made
+            made.append(inner)
+            super().__init__(**{**kwargs, "name": name})
+
+    made = []
+    subject = Subject(Wrapper, {"inner": tf_impl.SGD(0.25)})
+    subject.make(), subject.make()
+    assert len(made) == 3
+    assert all(inner.learning_rate == 0.25 for inner in made)
