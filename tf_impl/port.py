@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from reference.conformance.port import Refused, Setting, Snapshot
+import tf_impl
+from reference.conformance.port import Refused, Setting, Snapshot, arguments
 from reference.conformance.rounding import (
     FLOAT32,
     FLOAT64,
@@ -23,7 +24,7 @@ from reference.conformance.rounding import (
     Platform,
 )
 from reference.gradients import IndexedSlices
-from reference.optimizer import State
+from reference.optimizer import Driver, State
 from reference.schedules import LearningRateSchedule
 from tf_impl.legacy_keras import OptimizerV2, keras
 
@@ -330,5 +331,9 @@ def _converted(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, LearningRateSchedule):
             schedule = getattr(keras.optimizers.schedules, type(value).__name__)
             value = schedule(**vars(value))
+        if isinstance(value, Driver):
+            cls: Any = getattr(tf_impl, type(value).__name__)
+            taken = arguments(value, OptimizerV2Port(cls).accepts())
+            value = cls(**_converted(taken))
         converted[name] = value
     return converted

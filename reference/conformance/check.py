@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import OPTIMIZERS
+from .. import OPTIMIZERS, WRAPPERS
 from ..dialects import Dialect
-from ..optimizer import Optimizer, State
+from ..optimizer import Driver, Optimizer, State
 from ..schedules import LearningRateSchedule
 from .convention import Convention, candidates, ideal
 from .diagnose import Explanation, diagnose
 from .judge import Failure, Recording, Score, judge
-from .port import Port, Refused, Setting, Snapshot
+from .port import Port, Refused, Setting, Snapshot, arguments
 from .ports import dialects_of, load, port_for
 from .report import Report, Result
 from .rounding import FLOAT32, FORMATS
@@ -58,17 +58,12 @@ class Case:
         setting = self.setting
         return f"{self.label} {setting.dtype.name} {setting.mode}"
 
-    def hyperparameters(self) -> dict[str, Any]:
-        """The rule's constructor arguments that the implementation takes."""
+    def accepted(self) -> set[str]:
+        """The hyperparameters that the programs may set."""
         accepted = self.port.accepts()
-        return {
-            f.name: getattr(self.optimizer, f.name)
-            for f in fields(self.optimizer)
-            if f.name in accepted
-            and f.name != "name"
-            and (f.default is not None or getattr(self.optimizer, f.name) is not None)
-            and not (f.name == "decay" and not self.optimizer.decay)
-        }
+        if isinstance(self.optimizer, Optimizer):
+            return accepted
+        return accepted | set(self.optimizer.hyperparameters())
 
     def programs(self, seed: int) -> list[Program]:
         """The programs to run, cut down to the scenario."""
@@ -96,6 +91,7 @@ def check(
     jobs: int = 1,
     thorough: bool = False,
     scenario: str | None = None,
+    constant_rate: bool | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Judge an implementation against a rule, or ``tf_impl`` against ``reference``.
@@ -122,6 +118,8 @@ def check(
         jobs: processes that share the runs; more than one needs a target by name.
         thorough: on failure in float32, search long for what is wrong.
         scenario: one of ``scenarios`` alone.
+        constant_rate: leave out what changes the learning rate. Default: as the map of
+            dialects says.
         progress: told of each run.
 
     Raises:
@@ -133,7 +131,7 @@ def check(
     _allowed("device", devices, ("CPU", "GPU"))
     strict = target is None if strict is None else strict
     request = (target, against, tuple(names), dict(hyperparameters or {}))
-    ways = (modes, dtypes, devices, strategies, quick, scenario)
+    ways = (modes, dtypes, devices, strategies, quick, scenario, constant_rate)
     cases = _cases(request, ways)
     _prepare(cases)
     port = cases[0].port
@@ -194,13 +192,15 @@ def _changes_rate(program: Program) -> bool:
 
 
 def _cases(request: tuple, ways: tuple) -> list[Case]:
-    *kinds, scenario = ways
+    *kinds, scenario, constant_rate = ways
     modes = ways[0]
     cases = []
     for port, optimizer, label, dialect in _subjects(*request):
         _allowed("mode", modes, port.modes())
         if scenario is not None:
             _allowed("scenario", [scenario], scenarios(optimizer))
+        if constant_rate is None:
+            constant_rate = bool(dialect and dialect.constant_rate)
         for setting, whole in _settings(port, *kinds):
             cases.append(
                 Case(
@@ -210,7 +210,7 @@ def _cases(request: tuple, ways: tuple) -> list[Case]:
                     setting,
                     whole,
                     must_run=request[0] is None,
-                    constant_rate=bool(dialect and dialect.constant_rate),
+                    constant_rate=constant_rate,
                     scenario=scenario,
                 )
             )
@@ -292,10 +292,12 @@ def _subjects(
 
         if against is not None:
             raise ValueError("against needs a target to judge")
-        for name in names or OPTIMIZERS:
+        here: dict[str, Any] = {**tf_impl.OPTIMIZERS, **tf_impl.WRAPPERS}
+        for name in names or [*OPTIMIZERS, *WRAPPERS]:
             cls = rule_class(name)
-            ours = OptimizerV2Port(tf_impl.OPTIMIZERS[cls.__name__])
-            examples = ({},) if hyperparameters else cls.examples
+            ours = OptimizerV2Port(here[cls.__name__])
+            chosen = hyperparameters and issubclass(cls, Optimizer)
+            examples = ({},) if chosen else cls.examples
             for options in examples:
                 given = {**options, **hyperparameters}
                 label = _label(cls.__name__, given)
@@ -355,10 +357,11 @@ def rule_class(name: str | type[Optimizer]) -> type[Optimizer]:
     """
     if isinstance(name, type):
         return name
-    by_name = {known.lower(): cls for known, cls in OPTIMIZERS.items()}
+    known = {**OPTIMIZERS, **WRAPPERS}
+    by_name = {name.lower(): cls for name, cls in known.items()}
     if name.lower() not in by_name:
         raise ValueError(
-            f"no optimizer is called {name!r}; there are {', '.join(OPTIMIZERS)}"
+            f"no optimizer is called {name!r}; there are {', '.join(known)}"
         )
     return by_name[name.lower()]
 
@@ -379,7 +382,11 @@ def _instance(cls: type[Optimizer], hyperparameters: Mapping[str, Any]) -> Optim
 
 def _label(name: str, options: Mapping[str, Any]) -> str:
     words = [
-        option.replace("_regularization_strength", "").replace("learning_rate", "lr")
+        _described(value)
+        if isinstance(value, Driver)
+        else option.replace("_regularization_strength", "").replace(
+            "learning_rate", "lr"
+        )
         if value is True
         else f"{option.replace('learning_rate', 'lr')}={value}"
         for option, value in options.items()
@@ -388,6 +395,13 @@ def _label(name: str, options: Mapping[str, Any]) -> str:
     if any(option.startswith("l1_") for option in options):
         words.insert(0, "regularised")
     return f"{name}({', '.join(words)})" if words else name
+
+
+def _described(optimizer: Any) -> str:
+    given = {f.name: getattr(optimizer, f.name) for f in fields(optimizer)}
+    defaults = {f.name: f.default for f in fields(optimizer)}
+    changed = {name: value for name, value in given.items() if value != defaults[name]}
+    return _label(type(optimizer).__name__, changed)
 
 
 def _settings(
@@ -427,6 +441,7 @@ def _results(
     found, ideally = _best_conventions(case, runs, strict)
     limits = (case.optimizer.clipvalue, case.optimizer.clipnorm)
     clips = any(x is not None for x in (*limits, case.optimizer.global_clipnorm))
+    diagnosable = isinstance(case.optimizer, Optimizer) and not (hidden or clips)
     for kind, message in refused.items():
         alone = not found and not (case.scenario and started)
         if kind not in found and (case.must_run or alone):
@@ -440,7 +455,7 @@ def _results(
     results = []
     for kind, (convention, score) in found.items():
         explanations: list[Explanation] = []
-        if score.failure and setting.dtype is FLOAT32 and not (hidden or clips):
+        if diagnosable and score.failure and setting.dtype is FLOAT32:
             seen = [r for r in long_enough if _has_kind(r[0].program, kind)]
             if seen:
                 explanations = diagnose(
@@ -585,10 +600,11 @@ def _at_steps(weight: Weight, steps: list[int]) -> Weight:
 
 def _weights_of(snapshot: Snapshot, chosen: list[int], before: int) -> Snapshot:
     counts = snapshot.counts or [before] * len(snapshot.weights)
+    each = snapshot.shared_each or [snapshot.state.shared] * len(snapshot.weights)
     state = State(
         counts[chosen[0]],
         tuple(snapshot.state.slots[i] for i in chosen),
-        snapshot.state.shared,
+        dict(each[chosen[0]]),
     )
     weights = [snapshot.weights[i] for i in chosen]
     return replace(snapshot, weights=weights, state=state, counts=None)
@@ -662,11 +678,11 @@ def _cost(convention: Convention, ideal: Score | None) -> str:
 
 
 def _record(case: Case, program: Program) -> _Run:
-    accepted = case.port.accepts()
+    accepted = case.accepted()
     set_here = {n: v for n, v in program.hyperparameters.items() if n in accepted}
-    optimizer = replace(case.optimizer, **set_here)
+    optimizer = case.optimizer.replaced(**set_here)
     starts = [weight.start for weight in program.weights]
-    given = {**case.hyperparameters(), **set_here}
+    given = arguments(optimizer, case.port.accepts())
     try:
         session = case.port.start(starts, given, case.setting, optimizer.slots)
     except Refused as refusal:

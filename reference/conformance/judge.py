@@ -8,7 +8,7 @@ bound grows; this sees state that is computed but not kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -188,7 +188,7 @@ class _Judge:
         for step, after in enumerate(snapshots[1:]):
             if step in self.program.learning_rates:
                 rate = self.program.learning_rates[step]
-                optimizer = replace(optimizer, learning_rate=rate)
+                optimizer = optimizer.replaced(learning_rate=rate)
             locked = self._lifted(snapshots[step], free)
             self._compare(
                 "locked", step, self._advanced(optimizer, locked, step), after
@@ -263,8 +263,9 @@ class _Judge:
                         bound=0.0,
                     )
                 )
-        for name, due in state.shared.items():
+        for name, kept in state.shared.items():
             if name in after.state.shared:
+                due = kept if isinstance(kept, Bounded) else self.arithmetic.lift(kept)
                 came = np.asarray(after.state.shared[name])
                 for score in self.kinds.values():
                     self._elements(score, name, due, came, failure, exposes="")

@@ -8,7 +8,7 @@ would save.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -48,12 +48,14 @@ class Snapshot:
         state: slots by the names of the rule; a slot that cannot be seen is absent.
         shared_format: format in which shared slots are kept.
         counts: the steps of each weight, where they are counted one by one.
+        shared_each: the shared slots of each weight, where each keeps its own.
     """
 
     weights: list[np.ndarray]
     state: State
     shared_format: Format = FLOAT64
     counts: Sequence[int] | None = None
+    shared_each: Sequence[Mapping[str, float]] | None = None
 
 
 class Session(Protocol):
@@ -104,3 +106,15 @@ class Port(Protocol):
         slots: Sequence[str],
     ) -> Session:
         """Begin; raises ``Refused`` where the implementation declines."""
+
+
+def arguments(optimizer: Any, accepted: set[str]) -> dict[str, Any]:
+    """The constructor arguments of a rule, as far as an implementation takes them."""
+    return {
+        f.name: getattr(optimizer, f.name)
+        for f in fields(optimizer)
+        if f.name in accepted
+        and f.name != "name"
+        and (f.default is not None or getattr(optimizer, f.name) is not None)
+        and not (f.name == "decay" and not optimizer.decay)
+    }

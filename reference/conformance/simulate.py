@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ..optimizer import Optimizer, State
@@ -23,7 +21,7 @@ def simulate(optimizer: Optimizer, program: Program, stored: Format) -> Recordin
     for step in range(program.steps):
         if step in program.learning_rates:
             rate = program.learning_rates[step]
-            optimizer = replace(optimizer, learning_rate=rate)
+            optimizer = optimizer.replaced(learning_rate=rate)
         with np.errstate(all="ignore"):
             weights, state = optimizer.step(weights, program.gradients(step), state)
         weights = [stored.round(w) for w in weights]
