@@ -543,6 +543,8 @@ class Optimizer(Driver):
 
         def update(given: dict[str, Array]) -> dict[str, Array]:
             touched = given.pop("touched")
+            if self.sparse == "every_row":  # as dense, in what touched rows get too
+                touched = np.True_
             everything = {**named, "touched": touched}
             alike = touched.ndim == 0 or "touched" not in rule.parameters
             if self.elementwise and alike and _divisible(given):

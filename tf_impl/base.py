@@ -34,6 +34,8 @@ from tf_impl.tensors import FLOATS, Tensor, after, cast, compute_dtype
 from tf_impl.updates import (
     Rule,
     has_kernels,
+    takes_touched,
+    touched_everywhere,
     update_rows,
     update_table,
     update_whole,
@@ -132,6 +134,8 @@ class Optimizer(RealHypers):
             EVERY_ROW: ("w", *slots),
             TOUCHED_ROWS: (),
         }
+        if self._sparse == EVERY_ROW and takes_touched(rule):
+            rule = touched_everywhere(rule)
         shapes = dict(shapes or {})
         return Definition(
             rule,

@@ -112,7 +112,7 @@ def _apply_rule(
 ) -> list[Tensor]:
     """Return the rule's results, computed in at least float32, rounded once."""
     dtype = compute_dtype(tensors[0].dtype)
-    if _takes_touched(rule):
+    if takes_touched(rule):
         coefficients = {**coefficients, "touched": touched}
     results = rule(
         tf.cast(tensors[0], dtype),
@@ -127,8 +127,19 @@ def _apply_rule(
 
 
 @functools.cache
-def _takes_touched(rule: Rule) -> bool:
+def takes_touched(rule: Rule) -> bool:
+    """Return whether a rule asks where the gradient has rows."""
     return "touched" in inspect.signature(rule).parameters
+
+
+@functools.cache
+def touched_everywhere(rule: Rule) -> Rule:
+    """Return a rule that acts on each row as on one that the gradient has."""
+
+    def everywhere(*args: Tensor, **coefficients: Tensor) -> tuple[Tensor, ...]:
+        return rule(*args, **coefficients, touched=True)
+
+    return everywhere
 
 
 # What follows works on handles, not variables: a function that was traced with

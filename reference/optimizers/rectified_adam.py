@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..optimizer import Arithmetic, Hyper, Optimizer, hyper
-from ..rule import Rule, rule, shared_rule
+from ..rule import Rule, rule
 from ..sparse import EVERY, TOUCHED, every_row, rows
 
 
@@ -24,7 +24,6 @@ class RectifiedAdam(Optimizer):
         beta_1: decay of the first moment; ``[0, 1)``.
         beta_2: decay of the second moment; ``[0, 1)``.
         epsilon: added to the *corrected* root; ``[0, inf)``.
-        weight_decay: decoupled, times the learning rate; ``[0, inf)``.
         amsgrad: divide by the root of the largest second moment so far.
         sma_threshold: the step is rectified from this length ``rho`` of the average on,
             and plain momentum before; ``[4, inf)``; the paper has ``rho > 4``.
@@ -33,9 +32,10 @@ class RectifiedAdam(Optimizer):
         warmup_proportion: the part of ``total_steps`` in which it rises; ``[0, 1]``.
         min_lr: the learning rate after ``total_steps``; ``[0, inf)``.
 
-    Slots: ``m`` and ``v``, the moments; ``vhat``, the maximum, with amsgrad. A sparse
-    gradient decays the moments of every row, and moves and decays the weights of
-    touched rows only. optax.radam has the same rule.
+    Weight decay is times the learning rate here. Slots: ``m`` and ``v``, the moments;
+    ``vhat``, the maximum, with amsgrad. A sparse gradient decays the moments of every
+    row, and moves and decays the weights of touched rows only. optax.radam has the same
+    rule.
 
     >>> radam = RectifiedAdam(learning_rate=0.5, beta_1=0.5, epsilon=0.0)
     >>> w, state = radam.run(np.array([1.0]), [np.array([2.0])])
@@ -47,12 +47,12 @@ class RectifiedAdam(Optimizer):
     beta_1: Hyper = hyper(0.9, "[0, 1)")
     beta_2: Hyper = hyper(0.999, "[0, 1)")
     epsilon: float = hyper(1e-7, "[0, inf)")
-    weight_decay: Hyper = hyper(0.0, "[0, inf)")
     amsgrad: bool = False
     sma_threshold: Hyper = hyper(5.0, "[4, inf)")
     total_steps: float = hyper(0, "[0, inf)")
     warmup_proportion: float = hyper(0.1, "[0, 1]")
     min_lr: float = hyper(0.0, "[0, inf)")
+    decay_times_learning_rate: bool = field(default=True, kw_only=True)
 
     home: ClassVar[str] = "tensorflow_addons.optimizers.RectifiedAdam"
     paper: ClassVar[str] = "Liu et al. 2019, arXiv:1908.03265"
@@ -67,14 +67,6 @@ class RectifiedAdam(Optimizer):
         },
     )
 
-    @shared_rule(makes=("rho", "r"))
-    def shared(t, beta_2):
-        rho_inf = 2 / (1 - beta_2) - 1
-        rho = rho_inf - 2 * t * beta_2**t / (1 - beta_2**t)
-        variance = (rho_inf - 4) * (rho_inf - 2) * rho
-        r = np.sqrt(np.divide((rho - 4) * (rho - 2) * rho_inf, variance))
-        return rho, r
-
     @rule(m="m", v="v", sparse=rows(m=EVERY, v=EVERY, w=TOUCHED))
     def rectified_adam(
         w,
@@ -83,20 +75,21 @@ class RectifiedAdam(Optimizer):
         v,
         t,
         learning_rate,
-        rho,
-        r,
         beta_1,
         beta_2,
         epsilon,
-        weight_decay,
         sma_threshold,
     ):
         m = beta_1 * m + (1 - beta_1) * g
         v = beta_2 * v + (1 - beta_2) * g**2
         m_hat = m / (1 - beta_1**t)
         root = np.sqrt(v / (1 - beta_2**t))
+        rho_inf = 2 / (1 - beta_2) - 1
+        rho = rho_inf - 2 * t * beta_2**t / (1 - beta_2**t)
+        variance = (rho_inf - 4) * (rho_inf - 2) * rho
+        r = np.sqrt(np.divide((rho - 4) * (rho - 2) * rho_inf, variance))
         u = np.where(rho >= sma_threshold, r * m_hat / (root + epsilon), m_hat)
-        w = w - learning_rate * (u + weight_decay * w)
+        w = w - learning_rate * u
         return w, m, v
 
     @rule(
@@ -113,12 +106,9 @@ class RectifiedAdam(Optimizer):
         v_hat,
         t,
         learning_rate,
-        rho,
-        r,
         beta_1,
         beta_2,
         epsilon,
-        weight_decay,
         sma_threshold,
     ):
         m = beta_1 * m + (1 - beta_1) * g
@@ -126,8 +116,12 @@ class RectifiedAdam(Optimizer):
         v_hat = np.maximum(v_hat, v)
         m_hat = m / (1 - beta_1**t)
         root = np.sqrt(v_hat / (1 - beta_2**t))
+        rho_inf = 2 / (1 - beta_2) - 1
+        rho = rho_inf - 2 * t * beta_2**t / (1 - beta_2**t)
+        variance = (rho_inf - 4) * (rho_inf - 2) * rho
+        r = np.sqrt(np.divide((rho - 4) * (rho - 2) * rho_inf, variance))
         u = np.where(rho >= sma_threshold, r * m_hat / (root + epsilon), m_hat)
-        w = w - learning_rate * (u + weight_decay * w)
+        w = w - learning_rate * u
         return w, m, v, v_hat
 
     @property
@@ -183,24 +177,16 @@ class RAdam(Optimizer):
     paper: ClassVar[str] = "Liu et al. 2019, arXiv:1908.03265"
     examples: ClassVar = ({"epsilon": 1e-7},)  # 1e-8 is 0 in float16
 
-    @shared_rule(makes=("rho", "r"))
-    def shared(t, beta_2):
+    @rule(m="m", v="v", sparse=every_row)
+    def radam(w, g, m, v, t, learning_rate, beta_1, beta_2, epsilon):
+        m = beta_1 * m + (1 - beta_1) * g
+        v = beta_2 * v + (1 - beta_2) * g**2
+        m_hat = m / (1 - beta_1**t)
         rho_inf = 2 / (1 - beta_2) - 1
         rho = rho_inf - 2 * t * beta_2**t / (1 - beta_2**t)
         variance = (rho_inf - 4) * (rho_inf - 2) * rho
         r = np.sqrt(np.divide((rho - 4) * (rho - 2) * rho_inf, variance))
-        return rho, r
-
-    @rule(m="m", v="v", sparse=every_row)
-    def radam(w, g, m, v, t, rho, r, learning_rate, beta_1, beta_2, epsilon):
-        m = beta_1 * m + (1 - beta_1) * g
-        v = beta_2 * v + (1 - beta_2) * g**2
-        m_hat = m / (1 - beta_1**t)
         r_hat = r * np.sqrt(1 - beta_2**t)
         u = np.where(rho > 5, r_hat * m_hat / (np.sqrt(v) + epsilon), m_hat)
         w = w - learning_rate * u
         return w, m, v
-
-    @property
-    def selected(self) -> Rule:
-        return RAdam.radam

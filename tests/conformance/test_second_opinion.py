@@ -99,6 +99,7 @@ FUNCTIONS = {
     "absolute": abs,
     "negative": lambda x: -x,
     "sign": mpmath.sign,
+    "tanh": mpmath.tanh,
     "maximum": max,
     "minimum": min,
     "less": lambda x, y: x < y,
