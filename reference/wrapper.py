@@ -196,7 +196,7 @@ class Wrapper(Driver):
             if symbol in lines.parameters
         }
         new = lines(**named, **tensors)
-        made = {s: arithmetic.store(new[s], given["w"]) for s in lines.makes}
+        made = {s: arithmetic.store(new[s], given[s]) for s in lines.makes}
         changed = {
             slot.name: arithmetic.store(new[symbol], kept[symbol])
             for symbol, slot in lines.slots.items()

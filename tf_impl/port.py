@@ -88,6 +88,8 @@ class OptimizerV2Port:
         return ("none", "mirrored")
 
     def refusal(self, gradient: np.ndarray | IndexedSlices | None) -> str:
+        if gradient is None and getattr(self.target, "_needs_every_gradient", False):
+            return "a weight needs a gradient at each call"
         return ""
 
     def platform(self, setting: Setting) -> Platform:
@@ -273,8 +275,8 @@ class OptimizerV2Session:
         shared, format = {}, FLOAT64
         for variable in self.optimizer.weights:
             name = variable.name.split("/")[-1].split(":")[0]
-            if variable.shape.rank == 0 and "cache" in name:
-                format = FORMATS[variable.dtype.name]
+            if variable.shape.rank == 0 and name not in (*self.slots, "iter"):
+                format = FORMATS.get(variable.dtype.name, format)
                 shared[name] = float(_exact(variable))
         return shared, format
 

@@ -108,6 +108,9 @@ class Wrapper(RealHypers):
     def _valid_dtypes(self) -> set[tf.DType]:
         return set(FLOATS)
 
+    def _transform_unaggregated_gradients(self, grads_and_vars: Any) -> Any:
+        return self._optimizer._transform_unaggregated_gradients(grads_and_vars)
+
     def _compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
         return self._optimizer._compute_gradients(*args, **kwargs)
 
@@ -193,6 +196,20 @@ class Wrapper(RealHypers):
         for slot, start in self._slots_made.items():
             for var in var_list:
                 self.add_slot(var, slot, start(var))
+
+    def _counter(self, name: str, start: Any, dtype: tf.DType) -> tf.Variable:
+        """Return a new scalar of the wrapper's state."""
+        with self._distribution_strategy_scope():
+            counter = self.add_weight(
+                name,
+                shape=[],
+                dtype=dtype,
+                initializer=keras.initializers.Constant(start),
+                trainable=False,
+                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            )
+        self._weights.append(counter)
+        return counter
 
     def get_slot(self, var: tf.Variable, slot_name: str) -> tf.Variable:
         """Return a slot of the wrapper, or else of the inner optimizer."""
@@ -368,28 +385,42 @@ def container(var: Any) -> Any:
     return var if of_replicas is None else of_replicas() or var
 
 
-def across_replicas(
-    act: Callable[..., Any], variables: Sequence[tf.Variable], *args: Any
-) -> Any:
-    """Call `act(strategy, variables, *args)` where it may update all replicas."""
+def across_replicas(act: Callable[..., Any], values: Any, *args: Any) -> Any:
+    """Call `act(strategy, values, *args)` where it may update all replicas.
+
+    Args:
+        act: what to call.
+        values: variables and tensors, in lists; those of all replicas come together.
+        *args: anything else, passed on.
+    """
     strategy = tf.distribute.get_strategy()
     if tf.distribute.in_cross_replica_context():
-        return act(strategy, variables, *args)
+        return act(strategy, values, *args)
     return tf.__internal__.distribute.interim.maybe_merge_call(
-        lambda strategy, variables: act(strategy, variables, *args), strategy, variables
+        lambda strategy, values: act(strategy, values, *args), strategy, values
     )
 
 
+def in_each_replica(strategy: Any, act: Callable[[], Any]) -> Any:
+    """Call `act` in the context of each replica."""
+    if not tf.distribute.in_cross_replica_context():
+        return act()
+    return strategy.extended.call_for_each_replica(act)
+
+
 def update_each(
-    strategy: Any, variables: Sequence[tf.Variable], update: Callable[..., Any]
+    strategy: Any,
+    variables: Sequence[tf.Variable],
+    update: Callable[..., Any],
+    *others: Sequence[Any],
 ) -> Any:
-    """Call `update` with each variable, on each replica."""
+    """Call `update` with each variable, and what goes with it, on each replica."""
     updates: list[Any] = []
-    for var in variables:
+    for var, *args in zip(variables, *others, strict=True):
         if not tf.distribute.has_strategy():
-            updates.append(update(var))
+            updates.append(update(var, *args))
             continue
-        updated = strategy.extended.update(var, update, group=False)
+        updated = strategy.extended.update(var, update, args=tuple(args), group=False)
         if tf.distribute.in_cross_replica_context():
             updates.extend(updated)
         else:

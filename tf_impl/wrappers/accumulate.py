@@ -1,0 +1,180 @@
+"""GradientAccumulation: the TensorFlow side of `reference/wrappers/accumulate.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from tf_impl.gradients import deduplicate, validated
+from tf_impl.tensors import after, cast, compute_dtype
+from tf_impl.updates import update_rows, update_table
+from tf_impl.wrapper import (
+    ACCUMULATION,
+    Wrapper,
+    across_replicas,
+    container,
+    in_each_replica,
+    only_if,
+    update_each,
+    whole,
+)
+
+
+def _add(total, g):
+    return (total + g,)
+
+
+class GradientAccumulation(Wrapper):
+    """One step of the inner optimizer for several calls of `apply_gradients`, with the
+    mean of their gradients: the step of one large batch.
+
+    In between nothing changes but the slots `gradient_accumulator` (the sum so far)
+    and `gradient_rows` (1 on rows that had a gradient; sparse gradients stay sparse),
+    and the count `micro_steps`. The step count, schedules and averages inside see steps
+    alone. Replicas' gradients are summed at each call.
+
+    Args:
+        optimizer: the inner optimizer, as in `tf_impl.wrapper.Wrapper`.
+        gradient_accumulation_steps: calls that make a step, 2.
+        name: as in `tf_impl.wrapper.Wrapper`.
+
+    Raises:
+        TypeError, ValueError: an argument outside its domain; in `apply_gradients`, a
+            gradient does not fit its variable, or is missing where an earlier call had
+            one.
+    """
+
+    _place = ACCUMULATION
+    _needs_every_gradient = True
+    _slots_made: ClassVar = {
+        "gradient_accumulator": lambda var: tf.zeros(var.shape, var.dtype),
+        "gradient_rows": lambda var: tf.zeros(var.shape[:1], var.dtype),
+    }
+
+    def __init__(
+        self,
+        optimizer: Any,
+        gradient_accumulation_steps: int = 2,
+        name: str = "GradientAccumulation",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(optimizer, name, **kwargs)
+        self._steps = whole(
+            "gradient_accumulation_steps", gradient_accumulation_steps, 1
+        )
+        self._micro_steps: Any = None
+        self._accumulated: list[tf.Variable] = []
+
+    @property
+    def micro_steps(self) -> tf.Variable:
+        """Calls since the last step."""
+        if self._micro_steps is None:
+            self._micro_steps = self._counter("micro_steps", 0, tf.int64)
+        return self._micro_steps
+
+    @tf.autograph.experimental.do_not_convert
+    def apply_gradients(
+        self,
+        grads_and_vars: Any,
+        name: str | None = None,
+        experimental_aggregate_gradients: bool = True,
+        **kwargs: Any,
+    ) -> Any:
+        """Add the gradients to those before; with the last of them, take a step.
+
+        Args:
+            grads_and_vars: as in Keras.
+            name: of the operations.
+            experimental_aggregate_gradients: as in Keras.
+            **kwargs: for the inner optimizer's `apply_gradients`.
+        """
+        pairs = [(grad, var) for grad, var in grads_and_vars if grad is not None]
+        variables = [var for _, var in pairs]
+        self._refuse_missing(variables)
+        with tf.init_scope():
+            self._create_all_weights(variables)
+        if not pairs:
+            return self._optimizer.apply_gradients([], name=name, **kwargs)
+        if experimental_aggregate_gradients:
+            pairs = self._transform_unaggregated_gradients(pairs)
+            pairs = self._aggregate_gradients(pairs)
+        pairs = validated(pairs)
+        sparse = [isinstance(grad, tf.IndexedSlices) for grad, _ in pairs]
+
+        def step() -> Any:
+            means = [self._mean(*each) for each in zip(variables, sparse, strict=True)]
+            return self._optimizer.apply_gradients(
+                zip(means, variables, strict=True),
+                name=name,
+                experimental_aggregate_gradients=False,
+                **kwargs,
+            )
+
+        return across_replicas(self._add_then, pairs, step)
+
+    def _refuse_missing(self, variables: Sequence[tf.Variable]) -> None:
+        here = [container(var) for var in variables]
+        for var in self._accumulated:
+            if not any(var is other for other in here):
+                raise ValueError(
+                    f"{var.name} has no gradient now, but had one in an earlier call; "
+                    "what is accumulated for a variable needs a gradient at each call"
+                )
+        self._accumulated = here
+
+    def _add_then(self, strategy: Any, pairs: Any, step: Any) -> Any:
+        variables = [var for _, var in pairs]
+        added = update_each(strategy, variables, self._added, [g for g, _ in pairs])
+        with after(added):
+            count = self.micro_steps.assign_add(1)
+        due = tf.convert_to_tensor(count) == self._steps
+
+        def step_and_clear() -> Any:
+            with after(in_each_replica(strategy, step)):
+                cleared = update_each(strategy, variables, self._cleared)
+                return tf.group(cleared, self.micro_steps.assign(0, read_value=False))
+
+        return only_if(due, step_and_clear)
+
+    def _added(self, var: tf.Variable, grad: Any) -> Any:
+        total, rows = (self.get_slot(var, name) for name in self._slots_made)
+        if not isinstance(grad, tf.IndexedSlices):
+            return tf.group(
+                update_table(_add, [total], [True], grad, {}),
+                rows.assign(tf.ones_like(rows), read_value=False),
+            )
+        values, indices = deduplicate(grad.values, grad.indices)
+        ones = tf.ones(tf.shape(indices), rows.dtype)
+        return tf.group(
+            update_rows(_add, [total], [False], values, indices, {}),
+            tf.raw_ops.ResourceScatterUpdate(
+                resource=rows.handle, indices=indices, updates=ones
+            ),
+        )
+
+    def _mean(self, var: tf.Variable, sparse: bool) -> Any:
+        total, rows = (self.get_slot(var, name) for name in self._slots_made)
+        if not sparse:
+            return self._divided(total.read_value())
+        indices = tf.where(rows.read_value() > 0)[:, 0]
+        values = self._divided(tf.gather(total.read_value(), indices))
+        return tf.IndexedSlices(values, indices, tf.shape(total, tf.int64))
+
+    def _divided(self, total: Any) -> Any:
+        dtype = compute_dtype(total.dtype)
+        return tf.cast(tf.cast(total, dtype) / cast(self._steps, dtype), total.dtype)
+
+    def _cleared(self, var: tf.Variable) -> Any:
+        slots = [self.get_slot(var, name) for name in self._slots_made]
+        return tf.group(
+            *(slot.assign(tf.zeros_like(slot), read_value=False) for slot in slots)
+        )
+
+    def _create_all_weights(self, var_list: Sequence[tf.Variable]) -> None:
+        super()._create_all_weights(var_list)
+        _ = self.micro_steps
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "gradient_accumulation_steps": self._steps}
