@@ -1,7 +1,9 @@
 """The contract of OptimizerV2: ours hold it, and each way to break it is seen."""
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,9 @@ from tests.tf_impl import broken
 from tests.tf_impl.cases import keras_class
 from tf_impl.contract import BROKEN, HELD, LINES, NOT_APPLICABLE, Subject, contract
 from tf_impl.contract.reproduce import program
+from tf_impl.contract.words import START, dense, sparse, trained
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "contract.md"
 
 # What each class breaks, and no more. Where it is several lines, one cannot be broken
 # alone: a hook that cannot be called is a step that cannot be taken.
@@ -180,6 +185,9 @@ def test_programs_run_where_the_line_is_held():
 def test_what_the_base_class_of_keras_breaks():
     found = contract(keras_class("SGD"))
     assert {line.name for line in found.broken} == OF_THE_BASE, str(found)
+    for line in found.broken:
+        with pytest.raises(Exception):  # noqa: B017
+            run(line.reproduction)
     refused = {x.name for x in found.lines if x.verdict == NOT_APPLICABLE}
     assert refused == {"a constraint holds after a sparse step"}
 
@@ -227,26 +235,39 @@ def test_an_error_where_none_is_expected_does_not_end_the_examination():
     assert lines[-1].found == "OSError: no config today"
 
 
+# The page
+
+
+def test_every_python_block_of_the_page_runs():
+    page, namespace = PAGE.read_text("utf-8"), {"__name__": "contract"}
+    for block in re.finditer(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        code = "\n" * page.count("\n", 0, block.start(1)) + block[1]
+        exec(compile(code, PAGE, "exec", dont_inherit=True), namespace)
+
+
+def test_the_page_lists_every_line_and_why():
+    page = PAGE.read_text("utf-8")
+    for definition in LINES:
+        assert f"* **{definition.name}**: {definition.why}\n" in page
+
+
 # How far two correct runs may be apart
 
 
-def test_what_is_allowed_is_above_rounding_and_below_a_fault():
-    """SGD with dyadic numbers is exact in any order; Adam in float64 is Adam up to the
-    rounding of float32, of which the allowance is a multiple, but no large one."""
-    subject = Subject(tf_impl.Adam, {})
-    w, exact = tf.Variable(np.ones((4, 2), np.float32)), None
-    optimizers = [tf_impl.Adam(0.5), tf_impl.Adam(0.5)]
-    from tf_impl.contract.words import START, dense, trained
-
-    w, exact = tf.Variable(START), tf.Variable(START, dtype=tf.float64)
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Ftrl"])
+@pytest.mark.parametrize("gradients", [dense, sparse])
+def test_what_is_allowed_is_above_rounding_and_below_a_fault(name, gradients):
+    """Steps in float64 are those in float32 without most of the rounding; half of the
+    digits of float32 are more than rounding can take from gradients of one sign."""
+    cls = tf_impl.OPTIMIZERS[name]
     low, high = (
-        trained(o, x, dense()) for o, x in zip(optimizers, (w, exact), strict=True)
+        trained(cls(0.5), tf.Variable(START, dtype=dtype), gradients())
+        for dtype in (tf.float32, tf.float64)
     )
-    eps = np.finfo(np.float32).eps
-    for a, b, allowed in zip(low, high, subject.allowed("dense()"), strict=True):
-        assert np.abs(np.float64(a) - b).max() <= allowed
-        largest = max(1, np.abs(np.float64(b)).max())
-        assert allowed <= largest * eps**0.5  # half of the digits
+    allowed = Subject(cls, {}).allowed(f"{gradients.__name__}()")
+    for a, b, most in zip(low, high, allowed, strict=True):
+        assert np.abs(np.float64(a) - b).max() <= most
+        assert most <= max(1, np.abs(b).max()) * np.finfo(np.float32).eps ** 0.5
 
 
 # The command
