@@ -86,6 +86,42 @@ def _parser() -> argparse.ArgumentParser:
     diagnosing.add_argument("--seed", type=int, default=0, help="default 0")
     diagnosing.add_argument("--json", metavar="FILE", help="- is stdout")
 
+    listing_dialects = command(
+        "dialects",
+        _dialects,
+        "show what an optimizer is in other libraries, side by side",
+        "dialects adam",
+    )
+    listing_dialects.add_argument("name", metavar="NAME")
+
+    converting = command(
+        "convert",
+        _convert,
+        "find the arguments that make an optimizer of one library equal another's",
+        "convert tf_keras:Adam torch:Adam --set epsilon=1e-7",
+    )
+    converting.add_argument("source", metavar="SOURCE", help="as tf_keras:Adam")
+    converting.add_argument("target", metavar="TARGET", help="as torch:Adam")
+    _add_set(converting)
+    converting.add_argument("--json", metavar="FILE", help="- is stdout")
+
+    reporting = command(
+        "report",
+        _report,
+        "judge every optimizer of installed libraries that has a rule here",
+        "report torch --markdown torch.md",
+    )
+    reporting.add_argument(
+        "libraries",
+        nargs="*",
+        metavar="LIBRARY",
+        help="torch, optax, keras, tf_keras, tf_keras.legacy or addons; default all",
+    )
+    reporting.add_argument("--json", metavar="FILE", help="- is stdout")
+    reporting.add_argument(
+        "--markdown", metavar="FILE", help="a page; in a folder, one for each library"
+    )
+
     examining = command(
         "contract",
         _contract,
@@ -249,6 +285,8 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    if options.targets == ["raw_ops"]:
+        return _check_raw_ops(options)
     is_target = options.against or any(":" in target for target in options.targets)
     if is_target and len(options.targets) != 1:
         raise ValueError(
@@ -281,6 +319,28 @@ def _check(options: argparse.Namespace) -> int:
         print(report)
     _write(options.json, report.to_json())
     return CONFORMS if report.conforms else DIFFERS
+
+
+def _check_raw_ops(options: argparse.Namespace) -> int:
+    for name in ("against", "set", "device", "strategy", "strict", "jobs"):
+        if getattr(options, name):
+            raise ValueError(f"check raw_ops takes no --{name}")
+    _writable(options.json)
+    _prepare_frameworks()
+    _need_tensorflow()
+    from tf_impl.raw_ops import DTYPES, MODES, check_raw_ops
+
+    report = check_raw_ops(
+        dtypes=options.dtype or DTYPES,
+        modes=options.mode or MODES,
+        quick=options.quick,
+        seed=options.seed,
+        progress=_Bar(sys.stderr),
+    )
+    if options.json != "-":
+        print(report)
+    _write(options.json, report.to_json())
+    return CONFORMS if report.explained else DIFFERS
 
 
 def _diagnose(options: argparse.Namespace) -> int:
@@ -335,6 +395,48 @@ def _contract(options: argparse.Namespace) -> int:
         print(found)
     _write(options.json, found.to_json())
     return CONFORMS if found.held else DIFFERS
+
+
+def _dialects(options: argparse.Namespace) -> int:
+    _prepare_frameworks()
+    from .conformance.dialects import side_by_side
+
+    print(side_by_side(options.name))
+    return CONFORMS
+
+
+def _convert(options: argparse.Namespace) -> int:
+    _writable(options.json)
+    _prepare_frameworks()
+    from .conformance.dialects import convert
+
+    found = convert(options.source, options.target, _settings(options.set))
+    if options.json != "-":
+        print(found)
+    _write(options.json, json.dumps(found.to_dict(), indent=1))
+    return DIFFERS if found.arguments is None else CONFORMS
+
+
+def _report(options: argparse.Namespace) -> int:
+    _writable(options.json)
+    _writable(options.markdown)
+    _prepare_frameworks()
+    from .conformance.cards import report_card
+    from .dialects import LIBRARIES
+
+    libraries = options.libraries or list(LIBRARIES)
+    folder = options.markdown and os.path.isdir(options.markdown)
+    if options.markdown and not folder and len(libraries) > 1:
+        raise ValueError("several pages need a folder that exists after --markdown")
+    cards = [report_card(library, _Bar(sys.stderr)) for library in libraries]
+    for card in cards:
+        if options.json != "-":
+            print(card, end="\n\n")
+        if options.markdown and not card.missing:
+            name = os.path.join(options.markdown, f"{card.library}.md")
+            _write(name if folder else options.markdown, card.markdown().rstrip())
+    _write(options.json, json.dumps([card.to_dict() for card in cards], indent=1))
+    return CONFORMS if all(card.explained for card in cards) else DIFFERS
 
 
 def _mutants(options: argparse.Namespace) -> int:

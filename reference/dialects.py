@@ -56,21 +56,87 @@ class Dialect:
         return f"{self.library}:{self.name}"
 
 
-_OUTSIDE = (
-    "the learning rate is outside the velocity: once it changes, the past changes with "
-    "it, where ours keeps the steps as they were taken"
-)
+_KERAS_EVERY_ROW = {"sparse": "every_row"}
+_NADAM_KERAS = {"schedule_decay": 1.0, "sparse": "every_row"}
+_CONSTANT_MOMENTUM = {"schedule_decay": 1e6}
+_LACKS_SCHEDULE = {"schedule_decay": ""}
+_UNDER_ROOT = "epsilon is under the root, where ours is beside it"
+_CORRECTED = "epsilon is added to the root of the corrected second moment"
+
+
+def _keras(library: str) -> tuple[Dialect, ...]:
+    """Keras 3, and the optimizers of tf_keras from which it comes."""
+    every_row = _KERAS_EVERY_ROW
+
+    def line(name: str, **rest: Any) -> Dialect:
+        return Dialect(library, name, **{"rule": name, "options": every_row, **rest})
+
+    return (
+        line("SGD"),
+        line("Adam"),
+        line("Adamax"),
+        line("Adadelta"),
+        line("Ftrl"),
+        line("Nadam", options=_NADAM_KERAS, arguments=_LACKS_SCHEDULE),
+    )
+
 
 DIALECTS: tuple[Dialect, ...] = (
+    Dialect("torch", "SGD", "SGD", {"momentum": 0.0}),
     Dialect(
         "torch",
         "SGD",
-        "SGD",
-        slots={"momentum": ""},
-        differs=_OUTSIDE,
-        constant_rate=True,
+        "Momentum",
+        {"sparse": "every_row"},
+        arguments={"use_nesterov": "nesterov"},
+    ),
+    Dialect("torch", "Adagrad", "Adagrad"),
+    Dialect("torch", "Adadelta", "Adadelta"),
+    Dialect("torch", "NAdam", "Nadam"),
+    Dialect("torch", "RMSprop", "RMSprop", {"momentum": 0.0}),
+    Dialect("torch", "SparseAdam", "LazyAdam"),
+    Dialect("torch", "RAdam", "RAdam"),
+    Dialect("optax", "sgd", "SGD", {"momentum": 0.0}),
+    Dialect(
+        "optax",
+        "sgd",
+        "Momentum",
+        arguments={"use_nesterov": "nesterov"},
+        slots={"momentum": "trace"},
+    ),
+    Dialect("optax", "adadelta", "Adadelta"),
+    Dialect(
+        "optax",
+        "rmsprop",
+        "RMSprop",
+        {"momentum": 0.0},
+        {"eps_in_sqrt": False},
+        differs=f"by default {_UNDER_ROOT}",
+    ),
+    Dialect(
+        "optax",
+        "nadam",
+        "Nadam",
+        _CONSTANT_MOMENTUM,
+        arguments=_LACKS_SCHEDULE,
+    ),
+    *_keras("keras"),
+    *_keras("tf_keras"),
+    *(
+        Dialect("tf_keras.legacy", name, name)
+        for name in (
+            "SGD",
+            "Adagrad",
+            "Adadelta",
+            "RMSprop",
+            "Adam",
+            "Adamax",
+            "Nadam",
+            "Ftrl",
+        )
     ),
 )
+"""The map. Where an optimizer has several lines, options choose among them."""
 
 
 def lines_of(target: str) -> Iterator[Dialect]:

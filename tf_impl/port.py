@@ -7,6 +7,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 import tf_impl
 from reference.conformance.port import Refused, Setting, Snapshot, arguments
+from reference.conformance.ports.base import NamedPort
 from reference.conformance.rounding import (
     FLOAT32,
     FLOAT64,
@@ -23,6 +25,7 @@ from reference.conformance.rounding import (
     Format,
     Platform,
 )
+from reference.dialects import Dialect
 from reference.gradients import IndexedSlices
 from reference.optimizer import Driver, State
 from reference.schedules import LearningRateSchedule
@@ -56,27 +59,26 @@ def tf_started() -> bool:
     return context.context()._context_handle is not None
 
 
-class OptimizerV2Port:
+class OptimizerV2Port(NamedPort):
     """A subclass of ``OptimizerV2``.
 
     Args:
         target: the class.
+        dialect: the names in which it is special.
 
     Raises:
         TypeError: ``target`` is not a subclass.
     """
 
-    def __init__(self, target: Any) -> None:
+    every_pair = True
+
+    def __init__(self, target: Any, dialect: Dialect | None = None) -> None:
+        super().__init__(target, dialect)
         if not (isinstance(target, type) and issubclass(target, OptimizerV2)):
             raise TypeError(
                 f"expected a subclass of {OptimizerV2.__module__}.Optimizer "
                 f"(OptimizerV2), got {target!r}"
             )
-        self.target = target
-
-    @property
-    def name(self) -> str:
-        return self.target.__name__
 
     def modes(self) -> Sequence[str]:
         return MODES
@@ -99,19 +101,12 @@ class OptimizerV2Port:
         package = sys.modules[OptimizerV2.__module__.partition(".")[0]]
         return {"tensorflow": tf.__version__, "keras": package.__version__}
 
-    def accepts(self) -> set[str]:
-        names: set[str] = set()
-        for cls in inspect.getmro(self.target):
-            if "__init__" not in vars(cls):
-                continue
-            parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
-            names |= {p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
-            names |= {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
-            if cls is OptimizerV2:
-                names |= CLIPPING_AND_DECAY
-            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-                break
-        return names - {"self"}
+    @cached_property
+    def parameters(self) -> Mapping[str, Any]:
+        found = super().parameters
+        last = inspect.signature(OptimizerV2.__init__).parameters
+        reached = any(p.name in found for p in last.values() if p.default is None)
+        return {**dict.fromkeys(CLIPPING_AND_DECAY), **found} if reached else found
 
     def start(
         self,
@@ -120,7 +115,8 @@ class OptimizerV2Port:
         setting: Setting,
         slots: Sequence[str],
     ) -> OptimizerV2Session:
-        return OptimizerV2Session(self.target, weights, hyperparameters, setting, slots)
+        given = self.given(hyperparameters)
+        return OptimizerV2Session(self.target, weights, given, setting, slots)
 
 
 class OptimizerV2Session:

@@ -22,6 +22,7 @@ from .diagnose import Explanation, diagnose
 from .judge import Failure, Recording, Score, judge
 from .port import Port, Refused, Setting, Snapshot, arguments
 from .ports import dialects_of, load, port_for
+from .ports.base import NamedPort
 from .report import Report, Result
 from .rounding import FLOAT32, FORMATS
 from .scenarios import Program, Weight, programs, settled_state
@@ -69,7 +70,7 @@ class Case:
         """The programs to run, cut down to the scenario."""
         found = programs(self.optimizer, self.setting, seed, quick=not self.whole)
         if self.constant_rate:
-            found = [program for program in found if not _changes_rate(program)]
+            found = [program for program in found if not changes_rate(program)]
         if self.scenario is not None:
             found = [cut for program in found if (cut := _only(program, self.scenario))]
         return found
@@ -108,8 +109,8 @@ def check(
         modes: among those of the framework, as ``"eager"``, ``"function"``, ``"xla"``
             or ``"loop"``, ``"foreach"``, ``"fused"``; default all.
         dtypes: among ``"float16"``, ``"bfloat16"``, ``"float32"``, ``"float64"``;
-            default all. Without either, an optimizer that is no ``OptimizerV2`` runs
-            in every mode in float32, and in the first in other dtypes.
+            default all. Without either, Keras 3 and optax run in every mode in
+            float32, and in the first in other dtypes.
         devices: among ``"CPU"``, ``"GPU"``; default those that the machine has.
         strategies: among ``"none"``, ``"mirrored"``.
         quick: float32, the first two modes, one program.
@@ -186,7 +187,7 @@ def _only(program: Program, scenario: str) -> Program | None:
     return replace(program, weights=tuple(Weight((part,)) for part in chosen))
 
 
-def _changes_rate(program: Program) -> bool:
+def changes_rate(program: Program) -> bool:
     rate = program.hyperparameters.get("learning_rate")
     return bool(program.learning_rates) or isinstance(rate, LearningRateSchedule)
 
@@ -309,6 +310,7 @@ def _subjects(
         port = port_for(loaded, dialect)
     except TypeError as error:
         raise ValueError(str(error)) from None
+    hyperparameters = _in_our_names(port, hyperparameters)
     if isinstance(against, Optimizer):
         optimizer = replace(against, **hyperparameters)
     else:
@@ -322,6 +324,17 @@ def _subjects(
             f"{', '.join(sorted(port.accepts() - {'name'}))}"
         )
     yield port, optimizer, _label(port.name, hyperparameters), dialect
+
+
+def _in_our_names(port: Port, hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, where some have the names that the implementation gives them."""
+    if not isinstance(port, NamedPort):
+        return dict(hyperparameters)
+    renamed = {port.places[ours]: ours for ours in port.places}
+    return {
+        name if name in port.places else renamed.get(name, name): value
+        for name, value in hyperparameters.items()
+    }
 
 
 def _dialect(
@@ -413,8 +426,7 @@ def _settings(
     quick: bool,
 ) -> Iterator[tuple[Setting, bool]]:
     """The settings to run, and whether with all programs or the first alone."""
-    # TensorFlow has other kernels for other dtypes, compiled and not.
-    every_pair = modes or dtypes or "mirrored" in port.strategies()
+    every_pair = modes or dtypes or getattr(port, "every_pair", True)
     offered = [one for one in STRATEGIES if one in port.strategies()]
     strategies = strategies or (("none",) if quick else offered)
     modes = modes or (port.modes()[:2] if quick else port.modes())

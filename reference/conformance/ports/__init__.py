@@ -15,6 +15,7 @@ from typing import Any
 
 from ...dialects import DIALECTS, LIBRARIES, Dialect
 from ..port import Port
+from .base import NamedPort
 from .function import ARGUMENTS, FunctionPort
 
 KINDS = (
@@ -47,18 +48,29 @@ def port_for(target: Any, dialect: Dialect | None = None) -> Port:
         if any(name.endswith("optimizer_v2.OptimizerV2") for name in bases):
             from tf_impl.port import OptimizerV2Port
 
-            return OptimizerV2Port(target)
+            return OptimizerV2Port(target, dialect)
         if bases & {
             "keras.src.optimizers.base_optimizer.BaseOptimizer",
             "tf_keras.src.optimizers.optimizer.Optimizer",
             "keras.src.optimizers.optimizer.Optimizer",
         }:
             return _port("keras", "KerasPort", target, dialect)
-    elif inspect.isroutine(target):
+    elif callable(target):
         if tuple(inspect.signature(target).parameters)[:3] == ARGUMENTS:
             return FunctionPort(target, dialect)
         return _port("optax", "OptaxPort", target, dialect)
     raise ValueError(f"a target is {KINDS}, got {target!r}")
+
+
+def port_of(line: Dialect) -> NamedPort:
+    """The port for a line of the map.
+
+    Raises:
+        NotInstalled: the library is not.
+    """
+    port = port_for(load(line.target), line)
+    assert isinstance(port, NamedPort)
+    return port
 
 
 def _port(module: str, name: str, target: Any, dialect: Dialect | None) -> Port:

@@ -27,7 +27,11 @@ class NamedPort:
         arguments: our hyperparameters, and what they may be called; ``betas[0]`` is the
             first of a pair.
         slot_names: our slots, and what they may be called.
+        every_pair: each dtype has code of its own in each mode; where not, the check
+            runs all modes in float32 and one in other dtypes.
     """
+
+    every_pair: ClassVar[bool] = False
 
     arguments: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     slot_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -38,7 +42,7 @@ class NamedPort:
 
     @property
     def name(self) -> str:
-        return self.target.__name__
+        return self.dialect.name or self.target.__name__
 
     def devices(self) -> Sequence[str]:
         return ("CPU",)
@@ -50,7 +54,7 @@ class NamedPort:
         return ""
 
     def accepts(self) -> set[str]:
-        return set(self._places)
+        return set(self.places)
 
     @cached_property
     def parameters(self) -> Mapping[str, Any]:
@@ -66,7 +70,7 @@ class NamedPort:
         return {n: d for n, d in found.items() if n not in PASSED_BY_PLACE}
 
     @cached_property
-    def _places(self) -> Mapping[str, str]:
+    def places(self) -> Mapping[str, str]:
         """Our hyperparameters, and where they go among the arguments."""
         theirs: dict[str, str] = {}
         for ours, candidates in self.arguments.items():
@@ -84,7 +88,7 @@ class NamedPort:
         """The arguments of theirs for hyperparameters of ours."""
         arguments: dict[str, Any] = {}
         for ours, value in hyperparameters.items():
-            place = self._places[ours]
+            place = self.places[ours]
             name, position = _parameter(place), _position(place)
             if position is None:
                 arguments[name] = value
@@ -97,12 +101,17 @@ class NamedPort:
     def ours(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Our hyperparameters for arguments of theirs."""
         found = {}
-        for ours, place in self._places.items():
+        for ours, place in self.places.items():
             name, position = _parameter(place), _position(place)
             if name in arguments:
                 value = arguments[name]
                 found[ours] = value if position is None else value[position]
         return found
+
+    def default(self, place: str) -> Any:
+        """The default of a hyperparameter; ``inspect.Parameter.empty`` without one."""
+        value, position = self.parameters[_parameter(place)], _position(place)
+        return value if position is None else value[position]
 
     def slot(self, ours: str) -> tuple[tuple[str, ...], float]:
         """What a slot of ours may be called there, and its sign there."""

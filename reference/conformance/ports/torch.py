@@ -14,7 +14,7 @@ from ...dialects import Dialect
 from ...gradients import IndexedSlices
 from ...optimizer import State
 from ..port import Refused, Setting, Snapshot
-from ..rounding import IEEE, Format, Platform
+from ..rounding import FORMATS, IEEE, Format, Platform
 from .base import NamedPort
 
 DTYPES = {
@@ -33,6 +33,7 @@ class TorchPort(NamedPort):
     and ``foreach`` and ``fused`` where the class takes them.
     """
 
+    every_pair = True
     arguments: ClassVar = {
         "learning_rate": ("lr",),
         "beta_1": ("betas[0]",),
@@ -53,6 +54,8 @@ class TorchPort(NamedPort):
         "mg": ("grad_avg",),
         "momentum": ("momentum_buffer",),
     }
+
+    shared_names: ClassVar = {"momentum_cache": "mu_product"}
 
     def __init__(self, target: Any, dialect: Dialect | None = None) -> None:
         super().__init__(target, dialect)
@@ -118,7 +121,8 @@ class TorchSession:
     def read(self) -> Snapshot:
         if self.pending:
             return self.pending
-        slots, counts = [], []
+        slots, counts, format = [], [], FORMATS["float64"]
+        each: list[dict[str, float]] = []
         for p in self.parameters:
             kept = self.optimizer.state.get(p, {})
             found = {}
@@ -130,11 +134,18 @@ class TorchSession:
                         break
             slots.append(found)
             counts.append(int(kept["step"]) if "step" in kept else 0)
+            each.append({})
+            for ours, name in self.port.shared_names.items():
+                if name in kept:
+                    each[-1][ours] = float(kept[name])
+                    format = FORMATS[str(kept[name].dtype).removeprefix("torch.")]
         counted = any("step" in kept for kept in self.optimizer.state.values())
         return Snapshot(
             [_exact(p) for p in self.parameters],
-            State(self.steps, tuple(slots)),
+            State(self.steps, tuple(slots), next(filter(None, each), {})),
+            format,
             counts=counts if counted else None,
+            shared_each=each,
         )
 
     def write(self, snapshot: Snapshot) -> None:
@@ -194,6 +205,11 @@ class TorchSession:
                     raise Refused(f"it has no slot {ours} to start from")
                 kept[name].copy_(self._tensor(sign * value))
                 unset -= {name}
+            for ours, value in snapshot.state.shared.items():
+                name = self.port.shared_names.get(ours)
+                if name in kept:
+                    kept[name].fill_(float(value))
+                    unset -= {name}
             if unset:
                 raise Refused(f"it keeps {', '.join(sorted(unset))}, unknown here")
 

@@ -1,0 +1,162 @@
+"""What the check found in released libraries, and a few lines that show it.
+
+Each reproduction runs in the tests, so that a library that is mended is noticed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A way in which optimizers of a library differ from the rule that they follow.
+
+    Attributes:
+        sentence: what happens, for people.
+        libraries: keys of ``LIBRARIES``.
+        optimizers: patterns of their labels in a report card.
+        gradients: among ``"dense"`` and ``"sparse"``.
+        code: a program that ends without an error while it is so.
+        modes, dtypes: where it is seen; everywhere if empty.
+        words: words in the failure, by which it is told from others; any if empty.
+    """
+
+    sentence: str
+    libraries: tuple[str, ...]
+    optimizers: tuple[str, ...]
+    gradients: tuple[str, ...]
+    code: str
+    modes: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    words: str = ""
+
+
+FINDINGS: tuple[Finding, ...] = (
+    Finding(
+        "A fused SGD step on CPU moves half-precision weights only where they do not "
+        "fill a vector register: from step 1, a weight of 64 numbers stays as it is",
+        ("torch",),
+        ("SGD*",),
+        ("dense",),
+        """
+import torch
+w = torch.nn.Parameter(torch.zeros(64, dtype=torch.bfloat16))
+w.grad = torch.ones_like(w)
+torch.optim.SGD([w], lr=1.0, fused=True).step()
+assert w.count_nonzero() == 0
+""",
+        ("fused",),
+        ("float16", "bfloat16"),
+    ),
+    Finding(
+        "Fused SGD with momentum raises a TypeError at the step at which a weight has "
+        "its first gradient later than others",
+        ("torch",),
+        ("SGD*",),
+        ("dense",),
+        """
+import torch
+a, b = (torch.nn.Parameter(torch.zeros(1)) for _ in range(2))
+sgd = torch.optim.SGD([a, b], lr=1.0, momentum=0.5, fused=True)
+a.grad = torch.ones(1); sgd.step(); b.grad = torch.ones(1)
+try: sgd.step()
+except TypeError as error: assert "but got NoneType" in str(error)
+else: raise AssertionError("mended")
+""",
+        ("fused",),
+        words="NoneType",
+    ),
+    Finding(
+        "The velocity of sparse gradients is never summed: it gains entries at every "
+        "step, and each is rounded into the weight on its own",
+        ("torch",),
+        ("SGD(*momentum=*",),
+        ("sparse",),
+        """
+import torch
+w = torch.nn.Parameter(torch.zeros(2, 1))
+sgd = torch.optim.SGD([w], lr=1.0, momentum=0.5)
+for _ in range(4):
+    w.grad = torch.sparse_coo_tensor([[0, 1]], [[1.0], [1.0]], (2, 1)); sgd.step()
+    w.grad = torch.sparse_coo_tensor([[1, 0]], [[1.0], [1.0]], (2, 1)); sgd.step()
+assert sgd.state[w]["momentum_buffer"]._nnz() > 2
+""",
+    ),
+    Finding(
+        "The variance of centered RMSprop rounds below zero on a constant gradient, "
+        "and its root is NaN",
+        ("torch", "optax", "keras", "tf_keras", "tf_keras.legacy"),
+        ("RMSprop(*centered=True*", "rmsprop(*centered=True*"),
+        ("dense", "sparse"),
+        """
+import torch
+w = torch.nn.Parameter(torch.zeros(64))
+rmsprop = torch.optim.RMSprop([w], centered=True)
+for _ in range(2000):
+    w.grad = torch.linspace(0.1, 7.0, 64); rmsprop.step()
+assert w.isnan().any()
+""",
+        words="nan for",
+    ),
+    Finding(
+        "Rows that share an index are not summed: from step 1 each enters a second "
+        "moment with its own square, or one of them alone enters a maximum",
+        ("keras",),
+        ("*",),
+        ("sparse",),
+        """
+import keras, tensorflow as tf
+w = keras.Variable([0.0])
+adagrad = keras.optimizers.Adagrad(1.0, initial_accumulator_value=0.0)
+adagrad.apply([tf.IndexedSlices([1.0, 1.0], [0, 0], (1,))], [w])
+assert w.numpy()[0] < -1.4  # -1 is due: the gradient is 2, its square 4, not 2
+""",
+    ),
+    Finding(
+        "In a tf.function Nadam multiplies its momentum product once for each trace of "
+        "its Python counter, not once a step: with two weights it is wrong from step 2 "
+        "on, with three from step 1",
+        ("tf_keras",),
+        ("Nadam*",),
+        ("dense", "sparse"),
+        """
+import tf_keras, tensorflow as tf
+w = [tf.Variable(1.0) for _ in range(3)]
+nadam = tf_keras.optimizers.Nadam(); nadam.build(w)
+tf.function(lambda: nadam.apply_gradients([(1.0 * v, v) for v in w]))()
+mu = 0.9 * (1 - 0.5 * 0.96)  # the product after one step
+assert abs(float(nadam._u_product) - mu**2) < abs(float(nadam._u_product) - mu)
+""",
+        ("function", "xla"),
+    ),
+    Finding(
+        "Small gradients are lost from step 1: learning_rate * m underflows before it "
+        "is divided by the norm",
+        ("keras", "tf_keras"),
+        ("Adamax*",),
+        ("dense",),
+        """
+import keras
+w = keras.Variable([0.0])
+adamax = keras.optimizers.Adamax(0.001, epsilon=1e-30)
+adamax.apply([keras.ops.convert_to_tensor([1e-35])], [w])
+assert w.numpy()[0] == 0  # 1e-8 is due, 0.001 * 1e-35 / 1e-30
+""",
+    ),
+    Finding(
+        "Small gradients are lost: the root of the mean squared step, times the "
+        "gradient, underflows before it is divided by that of the gradient",
+        ("keras", "tf_keras"),
+        ("Adadelta*",),
+        ("dense",),
+        """
+import keras
+w = keras.Variable([0.0])
+adadelta = keras.optimizers.Adadelta(1.0, epsilon=1e-8)
+adadelta.apply([keras.ops.convert_to_tensor([1e-35])], [w])
+assert w.numpy()[0] == 0  # -1e-35 is due: both roots are 1e-4
+""",
+    ),
+)
+"""A failure belongs to the first finding that fits."""

@@ -1,0 +1,188 @@
+"""The map of dialects holds: every line is checked against the installed library."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import reference
+from reference.cli import CONFORMS, DIFFERS, MISUSE, main
+from reference.conformance import check
+from reference.conformance.cards import _explained
+from reference.conformance.dialects import convert, side_by_side
+from reference.conformance.findings import FINDINGS
+from reference.conformance.ports import NotInstalled, load, port_for
+from reference.dialects import DIALECTS, LIBRARIES, Dialect
+
+NAMES = [f"{line.target}-{line.rule}-{i}" for i, line in enumerate(DIALECTS)]
+RULED = [i for i, line in enumerate(DIALECTS) if line.rule]
+
+
+def installed(target: str):
+    try:
+        return load(target)
+    except NotInstalled as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_names_what_exists(name):
+    line = DIALECTS[int(name.rsplit("-", 1)[1])]
+    assert line.library in LIBRARIES
+    assert line.rule or line.differs
+    if line.rule:
+        reference.OPTIMIZERS[line.rule](**line.options)
+        port = port_for(installed(line.target), line)
+        assert set(line.theirs) <= set(port.parameters)
+
+
+QUICK = ("torch", "optax")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        NAMES[i]
+        if DIALECTS[i].library in QUICK
+        else pytest.param(NAMES[i], marks=pytest.mark.slow)
+        for i in RULED
+    ],
+)
+def test_a_line_is_true_of_the_installed_library(name):
+    """In one mode, in float32; the report cards run the rest."""
+    line = DIALECTS[int(name.rsplit("-", 1)[1])]
+    port = port_for(installed(line.target), line)
+    report = check(
+        port,
+        reference.OPTIMIZERS[line.rule](**line.options),
+        dtypes=["float32"],
+        modes=port.modes()[:1],
+        strategies=["none"],
+        quick=True,
+        constant_rate=line.constant_rate,
+    )
+    for result in report.failures:
+        assert _known(line, result), str(report)
+    assert report.results
+
+
+def _known(line: Dialect, result) -> bool:
+    from reference.conformance.cards import Entry
+    from reference.conformance.report import Report
+
+    entry = Entry(line, line.name, Report([result], 0, {}))
+    return _explained(entry, result) < len(FINDINGS)
+
+
+def test_a_false_line_would_be_seen():
+    pytest.importorskip("torch", reason="torch is not installed")
+    wrong = Dialect("torch", "Adagrad", "Adagrad", arguments={"epsilon": ""})
+    report = check(
+        port_for(load("torch:Adagrad"), wrong),
+        reference.Adagrad(epsilon=1e-3),
+        dtypes=["float32"],
+        modes=["loop"],
+        quick=True,
+    )
+    assert not report.conforms
+
+
+def test_options_choose_among_the_lines_of_an_optimizer():
+    pytest.importorskip("torch", reason="torch is not installed")
+    options = {"dtypes": ["float32"], "modes": ["loop"], "quick": True}
+    plain = check("torch:SGD", **options)
+    assert plain.conforms, str(plain)
+    given = {"momentum": 0.9, "nesterov": True}
+    report = check("torch:SGD", hyperparameters=given, **options)
+    dense = next(r for r in report.results if r.gradient == "dense")
+    assert dense.conforms, str(report)
+    assert "momentum" in dense.ratios
+
+
+def test_side_by_side_shows_names_defaults_and_options():
+    shown = side_by_side("adadelta")
+    head = shown.splitlines()[0].split()
+    assert {x.target for x in DIALECTS if x.name.lower() == "adadelta"} <= set(head)
+    pytest.importorskip("torch", reason="torch is not installed")
+    assert "lr=1.0" in shown
+
+
+def test_side_by_side_of_what_is_not_there():
+    with pytest.raises(ValueError, match="the map has no 'adamm'"):
+        side_by_side("adamm")
+
+
+class TestConvert:
+    @pytest.fixture(autouse=True)
+    def needs(self):
+        pytest.importorskip("torch", reason="torch is not installed")
+        pytest.importorskip("optax", reason="optax is not installed")
+
+    def test_names_are_translated_and_defaults_are_the_source_s(self):
+        found = convert("torch:Adadelta", "optax:adadelta", {"rho": 0.75})
+        assert found.arguments == {"learning_rate": 1.0, "rho": 0.75, "eps": 1e-6}
+        assert found.remark.startswith("for dense gradients") is False
+
+    def test_what_comes_out_takes_the_same_steps(self):
+        import jax.numpy as jnp
+        import optax
+        import torch
+
+        given = {"lr": 0.125, "alpha": 0.75, "eps": 2.0**-10}
+        found = convert("torch:RMSprop", "optax:rmsprop", given)
+        transformation = optax.rmsprop(**found.arguments)
+        w = jnp.ones(3)
+        state = transformation.init(w)
+        p = torch.nn.Parameter(torch.ones(3))
+        theirs = torch.optim.RMSprop([p], **given)
+        for g in ([1.0, 0.5, 0.0], [-1.0, 2.0, 0.25]):
+            updates, state = transformation.update(jnp.array(g), state, w)
+            w = optax.apply_updates(w, updates)
+            p.grad = torch.tensor(g)
+            theirs.step()
+        # Two steps of at most a dozen roundings each, of numbers below 4.
+        apart = np.abs(np.asarray(w) - p.detach().numpy())
+        assert np.max(apart) <= 2 * 12 * np.finfo(np.float32).eps * 4
+        moved = optax.rmsprop(**{**found.arguments, "eps_in_sqrt": True})
+        state = moved.init(jnp.ones(3))
+        updates, _ = moved.update(jnp.array([1.0, 0.5, 0.0]), state, jnp.ones(3))
+        assert updates[1] != 0
+
+    def test_where_none_is_equal_a_small_example_shows_it(self):
+        found = convert("torch:Adadelta", "torch:Adagrad", {})
+        assert found.arguments is None
+        assert "from w = 1 with the gradient" in found.example
+
+    def test_a_rate_that_may_not_change_is_said(self):
+        given = {"momentum": 0.5, "lr": 0.5}
+        found = convert("torch:SGD", "tf_keras.legacy:SGD", given)
+        assert found.arguments["momentum"] == 0.5
+        assert "while the learning rate is constant" in found.remark
+
+    def test_sparse_gradients_that_do_otherwise_are_said(self):
+        found = convert("torch:SparseAdam", "tf_keras.legacy:Adam", {})
+        assert found.arguments["epsilon"] == 1e-8
+        assert "for dense gradients" in found.remark
+
+    def test_misuse(self):
+        with pytest.raises(ValueError, match="torch:Adadelta does not take beta"):
+            convert("torch:Adadelta", "optax:adadelta", {"beta": 0.9})
+        with pytest.raises(ValueError, match="the map has no torch:Adamm"):
+            convert("torch:Adamm", "optax:adadelta", {})
+        with pytest.raises(ValueError, match="has no default for learning_rate"):
+            convert("optax:adadelta", "torch:Adadelta", {"learning_rate": None}) and (
+                convert("optax:sgd", "torch:SGD", {})
+            )
+
+    def test_the_command_line(self, capsys, tmp_path):
+        path = tmp_path / "found.json"
+        arguments = ["convert", "torch:Adadelta", "optax:adadelta"]
+        assert main([*arguments, "--json", str(path)]) == CONFORMS
+        assert capsys.readouterr().out.startswith("adadelta(learning_rate=1.0")
+        assert json.loads(path.read_text())["target"] == "optax:adadelta"
+        assert main(["convert", "torch:Adadelta", "torch:Adagrad"]) == DIFFERS
+        assert main(["convert", "torch:Adamm", "torch:Adagrad"]) == MISUSE
+        assert main(["dialects", "adadelta"]) == CONFORMS
+        assert main(["dialects", "adamm"]) == MISUSE
