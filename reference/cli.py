@@ -147,8 +147,9 @@ def _parser() -> argparse.ArgumentParser:
         "targets",
         nargs="*",
         metavar="TARGET",
-        help="optimizers of tf_impl (default: all); or one of torch:Adam, optax:adam, "
-        "keras:Adam, tf_keras:Adam, package.module:Class, path/to/file.py:Class",
+        help="optimizers of tf_impl (default: all); raw_ops: TensorFlow's operations; "
+        "or one of torch:Adam, optax:adam, keras:Adam, tf_keras:Adam, "
+        "package.module:Class, path/to/file.py:Class",
     )
     checking.add_argument(
         "--against",
