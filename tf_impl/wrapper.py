@@ -401,11 +401,11 @@ def across_replicas(act: Callable[..., Any], values: Any, *args: Any) -> Any:
     )
 
 
-def in_each_replica(strategy: Any, act: Callable[[], Any]) -> Any:
-    """Call `act` in the context of each replica."""
+def in_each_replica(strategy: Any, act: Callable[..., Any], *values: Any) -> Any:
+    """Call `act(*values)` in the context of each replica, with what is its own."""
     if not tf.distribute.in_cross_replica_context():
-        return act()
-    return strategy.extended.call_for_each_replica(act)
+        return act(*values)
+    return strategy.extended.call_for_each_replica(act, args=values)
 
 
 def update_each(

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 from tf_impl.gradients import deduplicate, validated
-from tf_impl.tensors import after, cast, compute_dtype
+from tf_impl.tensors import Tensor, after, cast, compiling, compute_dtype
 from tf_impl.updates import update_rows, update_table
 from tf_impl.wrapper import (
     ACCUMULATION,
@@ -158,9 +158,8 @@ class GradientAccumulation(Wrapper):
         total, rows = (self.get_slot(var, name) for name in self._slots_made)
         if not sparse:
             return self._divided(total.read_value())
-        indices = tf.where(rows.read_value() > 0)[:, 0]
-        values = self._divided(tf.gather(total.read_value(), indices))
-        return tf.IndexedSlices(values, indices, tf.shape(total, tf.int64))
+        sums, indices = _touched(total.read_value(), rows.read_value() > 0)
+        return tf.IndexedSlices(self._divided(sums), indices, tf.shape(total))
 
     def _divided(self, total: Any) -> Any:
         dtype = compute_dtype(total.dtype)
@@ -178,3 +177,15 @@ class GradientAccumulation(Wrapper):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "gradient_accumulation_steps": self._steps}
+
+
+def _touched(total: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the sums of the rows that had a gradient, and their numbers.
+
+    XLA wants shapes that do not depend on them, and drops rows that do not exist: there
+    all rows come, and those without a gradient, zero, are numbered beyond the last.
+    """
+    if compiling():
+        return total, tf.where(rows, tf.range(tf.size(rows)), tf.size(rows))
+    indices = tf.where(rows)[:, 0]
+    return tf.gather(total, indices), indices
