@@ -186,7 +186,8 @@ class Optimizer(Driver):
             weight shrinks by this part of itself; ``None`` (default): no decay. Where a
             rule of the class reads ``weight_decay``, it is that rule's business alone.
         decay_rows: the rows that a sparse gradient decays, ``"touched_rows"`` (as in
-            TensorFlow Addons) or ``"every_row"`` (as in Keras 3, torch and optax).
+            TensorFlow Addons) or ``"every_row"`` (as in Keras 3, torch and optax;
+            always with ``sparse="every_row"``).
         decay_times_learning_rate: multiply the decay by the learning rate, as Keras 3,
             torch and optax do; Addons does not.
         schedule_multiplier: the paper's ``eta_t``, which multiplies the learning rate

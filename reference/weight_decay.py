@@ -63,7 +63,8 @@ def decaying(
     Args:
         rule: the rule.
         sparse: the sparse policy that takes the place of the rule's own.
-        decay_rows: the rows that a sparse gradient decays.
+        decay_rows: the rows that a sparse gradient decays; all of them if ``sparse`` is
+            ``"every_row"``, which makes a sparse gradient act as a dense one.
         times_learning_rate: whether the decay is multiplied by the learning rate.
 
     Returns:
@@ -73,11 +74,12 @@ def decaying(
     before: Callable[..., Any]
     policy = POLICIES[sparse] if sparse else rule.sparse
     moves = policy.of("w")
-    if decay_rows == "every_row" and moves is TOUCHED:
+    decays = EVERY if "every_row" in (sparse, decay_rows) else TOUCHED
+    if (moves, decays) == (TOUCHED, EVERY):
         before = (remembered, remembered_by_learning_rate)[times_learning_rate]
         kept = {symbol: policy.of(symbol) for symbol in rule.slots}
         return framed(rule, before, untouched_rows_too, rows(**kept, w=EVERY))
-    if decay_rows == "touched_rows" and moves is EVERY:
+    if (moves, decays) == (EVERY, TOUCHED):
         before = (touched_rows, touched_rows_by_learning_rate)[times_learning_rate]
     else:
         before = (every_row, every_row_by_learning_rate)[times_learning_rate]

@@ -9,6 +9,11 @@ from typing import Any
 
 from tf_impl.base import Optimizer
 from tf_impl.optimizers import found
+from tf_impl.weight_decay import (
+    DecoupledWeightDecayExtension,
+    extend_with_decoupled_weight_decay,
+    normalized_weight_decay,
+)
 from tf_impl.wrappers import found as found_wrappers
 
 OPTIMIZERS: dict[str, type[Optimizer]] = found()
@@ -17,7 +22,16 @@ WRAPPERS: dict[str, type] = found_wrappers()
 globals().update(OPTIMIZERS)
 globals().update(WRAPPERS)
 
-__all__ = ["OPTIMIZERS", "WRAPPERS", "Optimizer", *OPTIMIZERS, *WRAPPERS]
+__all__ = [
+    "OPTIMIZERS",
+    "WRAPPERS",
+    "DecoupledWeightDecayExtension",
+    "Optimizer",
+    "extend_with_decoupled_weight_decay",
+    "normalized_weight_decay",
+    *OPTIMIZERS,
+    *WRAPPERS,
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ Here those are driven through the hooks that `OptimizerV2.apply_gradients` calls
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from tf_impl.gradients import (
     in_dtype_of_variables,
     validated,
 )
-from tf_impl.hypers import RealHypers
 from tf_impl.legacy_keras import keras
 from tf_impl.tensors import FLOATS, Tensor, after, cast, compute_dtype
 from tf_impl.updates import (
@@ -40,12 +39,16 @@ from tf_impl.updates import (
     update_table,
     update_whole,
 )
+from tf_impl.weight_decay import (
+    DECAY,
+    EVERY_ROW,
+    TOUCHED_ROWS,
+    DecayingHypers,
+    decaying,
+)
 
 Kernel = Callable[..., Any]
 Shape = Callable[[tf.TensorShape], Sequence[int]]
-
-EVERY_ROW = "every_row"
-TOUCHED_ROWS = "touched_rows"
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,25 @@ class Definition:
     in_turn: tuple[int, ...] = ()
     elementwise: bool = True
     shapes: Mapping[str, Shape] = field(default_factory=dict)
+    run: Callable[[Rule], Rule] = lambda rule: rule  # what becomes of a rule
+
+    def decaying(self, decays_every_row: bool) -> Definition:
+        """Return the definition with weight decay before its rule."""
+        moves_every_row = "w" in self.every_row
+        return replace(
+            self,
+            every_row=self.every_row | ({"w"} if decays_every_row else set()),
+            kernel=None,
+            run=lambda rule: decaying(rule, moves_every_row, decays_every_row),
+        )
 
 
-class Optimizer(RealHypers):
+def _place(device: str, dtype: tf.DType, factor: float) -> tuple[Any, ...]:
+    """Return where coefficients are, for variables with a factor on the rate."""
+    return (device, dtype) if factor == 1.0 else (device, dtype, factor)
+
+
+class Optimizer(DecayingHypers):
     """Base of the optimizers in this package.
 
     Args:
@@ -69,7 +88,9 @@ class Optimizer(RealHypers):
         sparse: on which rows a sparse gradient takes effect: `"every_row"` (as the
             dense rule with a zero gradient elsewhere), `"touched_rows"` (only where the
             gradient has rows), or `None`: as the Keras class of the same name does.
-        **kwargs: `clipvalue`, `clipnorm`, `global_clipnorm`, `decay`, `lr`, and
+        **kwargs: `weight_decay` and what goes with it, `schedule_multiplier` and
+            `learning_rate_multipliers`, as in `tf_impl.weight_decay.DecayingHypers`;
+            `clipvalue`, `clipnorm`, `global_clipnorm`, `decay`, `lr`, and
             `gradient_aggregator`, `gradient_transformers`, as in Keras.
 
     Weights are float16, bfloat16, float32 or float64. The arithmetic is that of
@@ -167,6 +188,7 @@ class Optimizer(RealHypers):
     def _prepare(self, var_list: Sequence[tf.Variable]) -> dict[Any, dict[str, Tensor]]:
         apply_state: dict[Any, dict[str, Tensor]] = {}
         for var in var_list:
+            self._learning_rate_factor(var)  # refused, where it is not one
             dtype = var.dtype.base_dtype
             if isinstance(var, tf.distribute.DistributedValues):
                 devices = var._devices
@@ -186,16 +208,24 @@ class Optimizer(RealHypers):
     ) -> None:
         dtype = compute_dtype(var_dtype)
         t = tf.cast(self.iterations + 1, tf.float64)
-        coefficients = self._coefficients(t, self._real_learning_rate(dtype))
-        apply_state[(var_device, var_dtype)] = {
-            name: cast(value, dtype) for name, value in coefficients.items()
-        }
+        learning_rate = self._annealed(self._real_learning_rate(dtype))
+        for factor in {1.0, *map(float, self.learning_rate_multipliers.values())}:
+            own = learning_rate if factor == 1.0 else factor * learning_rate
+            coefficients = self._coefficients(t, own) | self._decay_coefficient(own)
+            apply_state[_place(var_device, var_dtype, factor)] = {
+                name: cast(value, dtype) for name, value in coefficients.items()
+            }
 
     def _coefficients_for(
         self, var: tf.Variable, apply_state: dict[Any, Any] | None
     ) -> dict[str, Tensor]:
-        key = (var.device, var.dtype.base_dtype)
-        return (apply_state or {}).get(key) or self._fallback_apply_state(*key)
+        device, dtype = var.device, var.dtype.base_dtype
+        place = _place(device, dtype, self._learning_rate_factor(var))
+        if not apply_state or place not in apply_state:
+            # A hook of a subclass did not pass it on.
+            apply_state = {}
+            self._prepare_local(device, dtype, apply_state)
+        return apply_state[place]
 
     # Gradients: refused, summed and clipped before anything is changed.
 
@@ -303,8 +333,7 @@ class Optimizer(RealHypers):
         var: tf.Variable,
         apply_state: dict[Any, dict[str, Tensor]] | None = None,
     ) -> Any:
-        definition = self._definition_for(var)
-        coefficients = self._coefficients_for(var, apply_state)
+        definition, coefficients = self._decaying(var, apply_state)
         tensors = self._tensors(var)
         if definition.kernel is not None and has_kernels(var):
             handles = [variable.handle for variable in tensors.values()]
@@ -312,7 +341,7 @@ class Optimizer(RealHypers):
 
         def update(rule: Rule) -> Any:
             return update_table(
-                rule,
+                definition.run(rule),
                 list(tensors.values()),
                 [True] * len(tensors),
                 grad,
@@ -339,18 +368,34 @@ class Optimizer(RealHypers):
         indices: Tensor,
         apply_state: dict[Any, dict[str, Tensor]] | None = None,
     ) -> Any:
-        definition = self._definition_for(var)
-        coefficients = self._coefficients_for(var, apply_state)
+        definition, coefficients = self._decaying(var, apply_state)
         tensors = self._tensors(var)
         every_row = [name in definition.every_row for name in tensors]
         apply = update_rows if definition.elementwise else update_whole
 
         def update(rule: Rule) -> Any:
             return apply(
-                rule, list(tensors.values()), every_row, grad, indices, coefficients
+                definition.run(rule),
+                list(tensors.values()),
+                every_row,
+                grad,
+                indices,
+                coefficients,
             )
 
         return self._with_rule(definition.rule, coefficients, update)
+
+    def _decaying(
+        self, var: tf.Variable, apply_state: dict[Any, Any] | None
+    ) -> tuple[Definition, dict[str, Tensor]]:
+        """Return the definition for a variable, with decay where it decays, and the
+        coefficients."""
+        definition = self._definition_for(var)
+        coefficients = self._coefficients_for(var, apply_state)
+        if self._decays(var):
+            every_row = EVERY_ROW in (self._decay_rows, self._sparse)
+            return definition.decaying(every_row), coefficients
+        return definition, {n: c for n, c in coefficients.items() if n != DECAY}
 
     def _with_rule(
         self,
@@ -362,13 +407,6 @@ class Optimizer(RealHypers):
         return update(rule)
 
     # Configuration.
-
-    @classmethod
-    def from_config(
-        cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
-    ) -> Any:
-        """Return the optimizer that `get_config` describes; `config` is left alone."""
-        return super().from_config(dict(config), custom_objects=custom_objects)
 
     def set_weights(self, weights: list[Any]) -> None:
         """Set the state from arrays, as `get_weights` gives them.

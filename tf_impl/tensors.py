@@ -40,3 +40,9 @@ def compiling() -> bool:
     """Return whether XLA is to compile what is being traced."""
     graph = tf.compat.v1.get_default_graph()
     return control_flow_util.GraphOrParentsInXlaContext(graph)
+
+
+def container(var: Any) -> Any:
+    """Return the variable of which `var` is one replica's, or else itself."""
+    of_replicas = getattr(var, "_distributed_container", None)
+    return var if of_replicas is None else of_replicas() or var

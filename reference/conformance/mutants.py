@@ -420,8 +420,8 @@ def driver_mutants(optimizer: Optimizer) -> list[Mutant]:
         if str(other.policy) != str(optimizer.policy):
             sentence = f"a sparse gradient changes {rows}, not {optimizer.policy}"
             mutants.append(Mutant(sentence, 0, "", other, {}))
-        if optimizer.decays and name != optimizer.decay_rows:
-            other = replace(optimizer, decay_rows=name)
+        other = replace(optimizer, decay_rows=name)
+        if other.rule is not optimizer.rule:
             sentence = f"a sparse gradient decays {rows}"
             mutants.append(Mutant(sentence, 0, "", other, {}))
     frozen = Mutant(

@@ -59,9 +59,27 @@ def on_every_row(optimizer):
     return EVERY_ROW[name] & everything
 
 
+def resting(optimizer, w, state, g):
+    """The tensors after a step, on rows where the gradient has none (``g`` is zero)."""
+    step = optimizer
+    if optimizer.decays and "every_row" not in (optimizer.decay_rows, optimizer.sparse):
+        step = replace(optimizer, multipliers=[{"weight_decay": 0.0}])
+    new, old = tensors(*step.step(w, g, state)), tensors(w, state)
+    moved = on_every_row(optimizer)
+    due = {name: new[name] if name in moved else old[name] for name in old}
+    if optimizer.decays and step is optimizer and "weight" not in moved:
+        wide = w.astype(np.float64)
+        decay = optimizer.weight_decay
+        if optimizer.decay_times_learning_rate:
+            decay = optimizer.learning_rate * decay
+        due["weight"] = (wide - decay * wide).astype(w.dtype)
+    return due
+
+
 def tells_rows_apart(optimizer):
     """Whether it does something else to untouched rows than a zero gradient does."""
-    return "touched" in optimizer.rule.parameters and optimizer.sparse != "every_row"
+    touched = "touched" in optimizer.selected.parameters
+    return touched and optimizer.sparse != "every_row"
 
 
 def tensors(weight, state):
@@ -162,7 +180,9 @@ def test_clipping_sees_the_sum_of_duplicates(cls, options, sparse, case, clipnor
 @given(case=cases())
 @few
 def test_touched_rows_leaves_untouched_rows_bitwise_unchanged(cls, options, case):
-    optimizer = cls(**options, sparse="touched_rows")
+    optimizer = cls(
+        **{**options, "sparse": "touched_rows", "decay_rows": "touched_rows"}
+    )
     w, state = case.start(optimizer)
     new = tensors(*optimizer.step(w, case.slices, state))
     for name, old in tensors(w, state).items():
@@ -188,20 +208,17 @@ def test_every_row_is_dense_on_the_scattered_gradient(cls, options, case):
 @given(case=cases())
 @few
 def test_each_policy_does_what_its_table_says(cls, options, sparse, case):
-    """Touched rows always take the dense result; others do, or keep what they have.
-
-    A rule that reads ``touched`` has its own say on other rows.
-    """
+    """Touched rows always take the dense result; others do, or keep what they have."""
     optimizer = cls(**options, sparse=sparse)
     w, state = case.start(optimizer)
-    dense = tensors(*optimizer.step(w, case.slices.to_dense(w.shape), state))
+    scattered = case.slices.to_dense(w.shape)
+    dense = tensors(*optimizer.step(w, scattered, state))
+    rest = resting(optimizer, w, state, scattered)
     new_weight, new_state = optimizer.step(w, case.slices, state)
-    old = tensors(w, state)
     for name, new in tensors(new_weight, new_state).items():
         due = dense[name].copy()
-        if name not in on_every_row(optimizer):
-            due[case.untouched] = old[name][case.untouched]
-        elif tells_rows_apart(optimizer):
+        due[case.untouched] = rest[name][case.untouched]
+        if name in on_every_row(optimizer) and tells_rows_apart(optimizer):
             due, new = due[case.touched], new[case.touched]
         assert new.tobytes() == due.tobytes(), name
     assert new_state.iterations == state.iterations + 1
@@ -216,17 +233,13 @@ def test_no_rows_still_advance_time_and_whatever_decays(cls, options, sparse, ca
     w, state = case.start(optimizer)
     nothing = IndexedSlices(case.slices.values[:0], case.slices.indices[:0])
     new_weight, new_state = optimizer.step(w, nothing, state)
-    zero_weight, zero_state = optimizer.step(w, np.zeros_like(w), state)
+    _, zero_state = optimizer.step(w, np.zeros_like(w), state)
     assert new_state.iterations == zero_state.iterations == 2
     assert new_state.shared == zero_state.shared
     assert cls is not Nadam or new_state.shared != state.shared
-    every = on_every_row(optimizer)
-    due = {
-        **tensors(w, state),
-        **{n: tensors(zero_weight, zero_state)[n] for n in every},
-    }
+    due = resting(optimizer, w, state, np.zeros_like(w))
     for name, new in tensors(new_weight, new_state).items():
-        if name in every and tells_rows_apart(optimizer):
+        if name in on_every_row(optimizer) and tells_rows_apart(optimizer):
             continue
         assert new.tobytes() == due[name].tobytes()
 
@@ -434,6 +447,8 @@ def test_a_learning_rate_of_zero_moves_nothing_but_the_averages(cls, options, st
     if not {"w", "learning_rate"} <= set(cls(**options).rule.parameters):
         return  # nothing is added to the weight, or not at this rate
     lowest = {"min_lr": 0.0} if "min_lr" in options else {}
+    if cls(**options).decays:
+        options = {**options, "weight_decay": 0.0}
     still = {**options, "learning_rate": 0.0, **lowest}
     w, state = cls(**still).run(W, steps)
     assert w.tolist() == W.tolist()

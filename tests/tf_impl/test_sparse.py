@@ -99,6 +99,7 @@ def test_untouched_rows_change_as_the_home_policy_says(name, options):
 
 @pytest.mark.parametrize("name, options", CASES)
 def test_touched_rows_leaves_all_others_bitwise_alone(name, options):
+    options = {**options, "decay_rows": "touched_rows"}
     optimizer, w = after_warm_up(name, options, sparse="touched_rows")
     before = tensors(optimizer, w)
     optimizer.apply_gradients([(slices(np.full((2, 2), 3.0), [1, 1]), w)])
