@@ -1,6 +1,7 @@
 """TensorFlow's raw training operations: the table of them, and its surprises."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,17 @@ import pytest
 import tensorflow as tf
 
 import reference
+from reference import IndexedSlices
 from reference.cli import CONFORMS, DIFFERS, MISUSE, main
-from tf_impl.raw_ops import INDICES, KERNELS, check_raw_ops, duplicates_of
+from reference.conformance.port import Setting
+from reference.conformance.rounding import FLOAT32
+from tf_impl.raw_ops import (
+    INDICES,
+    KERNELS,
+    KernelSession,
+    check_raw_ops,
+    duplicates_of,
+)
 
 TRAINING = ("ResourceApply", "ResourceSparseApply")
 BY_LABEL = {kernel.label: kernel for kernel in KERNELS}
@@ -74,6 +84,41 @@ def test_duplicate_rows_are_squared_one_by_one():
         var=w.handle, accum=n.handle, lr=lr, grad=rows, indices=[0, 0]
     )
     assert n.numpy().tolist() == [1 + 2**2 + 2**2]  # of the sum: 1 + 4**2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.cpu_count() == 1, reason="threads cannot meet on one core")
+@pytest.mark.parametrize(
+    "label", ["ResourceSparseApplyAdagrad", "ResourceSparseApplyAdagradV2"]
+)
+def test_duplicate_rows_race_in_the_sparse_adagrad(label):
+    """It shares its rows out among threads, where two may update one row at a time."""
+    rows = IndexedSlices(np.full((200_000, 64), 2.0**-10), np.arange(200_000) % 2)
+    results = set()
+    for _ in range(50):
+        kernel = BY_LABEL[label]
+        session = KernelSession(
+            kernel, kernel.rule, [np.ones((2, 64))], Setting(FLOAT32), "int64"
+        )
+        session.apply_as_given([rows])
+        results.add(session.read().weights[0].tobytes())
+        if len(results) > 1:
+            return
+    pytest.fail("fifty runs gave the same")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_only_the_dense_ftrl_hides_what_is_not_finite(bad):
+    hiding = set()
+    for kernel in KERNELS:
+        g = np.full(2, bad)
+        session = KernelSession(
+            kernel, kernel.rule, [np.ones(2)], Setting(FLOAT32), "int64"
+        )
+        session.apply([IndexedSlices(g, np.arange(2)) if kernel.sparse else g])
+        if np.all(np.isfinite(session.read().weights[0])):
+            hiding.add(kernel.op)
+    assert hiding == {"ResourceApplyFtrl", "ResourceApplyFtrlV2"}
 
 
 def one_step(op, slots, **arguments):

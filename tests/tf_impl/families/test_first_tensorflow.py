@@ -46,6 +46,16 @@ def test_tensorflow_1_takes_the_same_steps(case, sparse):
     assert np.all(ours_after[0] != variable().numpy())
 
 
+def test_rmsprop_of_tensorflow_1_starts_from_ones():
+    """A gradient of 0 leaves 3/4 of the average: of 1, where Keras has 0."""
+    w, theirs = variable(), tf.compat.v1.train.RMSPropOptimizer(0.5, decay=0.75)
+    theirs.apply_gradients([(tf.zeros_like(w), w)])
+    assert np.all(theirs.get_slot(w, "rms").numpy() == 0.75)
+    ours = tf_impl.RMSprop(0.5, rho=0.75)
+    ours.apply_gradients([(tf.zeros_like(w), w)])
+    assert np.all(ours.get_slot(w, "rms").numpy() == 0)
+
+
 # Addons' ProximalAdagrad: a config of its class, and what its class cannot do.
 
 
