@@ -145,7 +145,7 @@ class OptimizerV2Session:
                 tf.Variable(self._array(w), name=f"w{i}") for i, w in enumerate(weights)
             ]
             try:
-                self.optimizer = target(**_converted(hyperparameters))
+                self.optimizer = target(**_converted(hyperparameters, self.variables))
             except (TypeError, ValueError) as error:
                 raise Refused(str(error)) from error
             if setting.mode != "eager" or self.strategy:
@@ -175,7 +175,7 @@ class OptimizerV2Session:
                     raise Refused(f"it has no slot {name} to start from") from error
                 slot.assign(self._array(value))
         for name, value in snapshot.state.shared.items():
-            kept = self._shared_variable(name)
+            kept = self._shared_variables(self.optimizer)[name]
             kept.assign(np.asarray(value, kept.dtype.as_numpy_dtype))
         self.optimizer.iterations.assign(snapshot.state.iterations)
 
@@ -269,15 +269,24 @@ class OptimizerV2Session:
 
     def _shared(self) -> tuple[dict[str, float], Format]:
         shared, format = {}, FLOAT64
-        for variable in self.optimizer.weights:
-            name = variable.name.split("/")[-1].split(":")[0]
-            if variable.shape.rank == 0 and name not in (*self.slots, "iter"):
-                format = FORMATS.get(variable.dtype.name, format)
-                shared[name] = float(_exact(variable))
+        for name, variable in self._shared_variables(self.optimizer).items():
+            format = FORMATS.get(variable.dtype.name, format)
+            shared[name] = float(_exact(variable))
         return shared, format
 
-    def _shared_variable(self, name: str) -> Any:
-        return next(v for v in self.optimizer.weights if name in v.name)
+    def _shared_variables(self, optimizer: Any) -> dict[str, Any]:
+        """Scalars beside the step count; of several optimizers, with their numbers."""
+        found: dict[str, Any] = {}
+        for number, inner in enumerate(getattr(optimizer, "optimizers", ())):
+            own = {"iterations": inner.iterations, **self._shared_variables(inner)}
+            found |= {f"{number}/{name}": variable for name, variable in own.items()}
+        if found:
+            return found
+        for variable in optimizer.weights:
+            name = variable.name.split("/")[-1].split(":")[0]
+            if variable.shape.rank == 0 and name not in (*self.slots, "iter"):
+                found[name] = variable
+        return found
 
 
 def _kernel_message(message: str) -> str:
@@ -323,15 +332,27 @@ def _share(
     return np.where(mine, g, 0.0)
 
 
-def _converted(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
-    converted = {}
-    for name, value in hyperparameters.items():
-        if isinstance(value, LearningRateSchedule):
-            schedule = getattr(keras.optimizers.schedules, type(value).__name__)
-            value = schedule(**vars(value))
-        if isinstance(value, Driver):
-            cls: Any = getattr(tf_impl, type(value).__name__)
-            taken = arguments(value, OptimizerV2Port(cls).accepts())
-            value = cls(**_converted(taken))
-        converted[name] = value
-    return converted
+def _converted(
+    hyperparameters: Mapping[str, Any], variables: Sequence[Any]
+) -> dict[str, Any]:
+    return {n: _counterpart(value, variables) for n, value in hyperparameters.items()}
+
+
+def _counterpart(value: Any, variables: Sequence[Any]) -> Any:
+    """What stands here for a schedule, an optimizer, or optimizers for some weights."""
+    if isinstance(value, LearningRateSchedule):
+        schedule = getattr(keras.optimizers.schedules, type(value).__name__)
+        return schedule(**vars(value))
+    if isinstance(value, Driver):
+        cls: Any = getattr(tf_impl, type(value).__name__)
+        taken = arguments(value, OptimizerV2Port(cls).accepts())
+        return cls(**_converted(taken, variables))
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+        return [
+            (
+                _counterpart(optimizer, variables),
+                ... if places is ... else [variables[i] for i in places],
+            )
+            for optimizer, places in value
+        ]
+    return value

@@ -200,8 +200,10 @@ def _cases(request: tuple, ways: tuple) -> list[Case]:
         _allowed("mode", modes, port.modes())
         if scenario is not None:
             _allowed("scenario", [scenario], scenarios(optimizer))
-        if constant_rate is None:
-            constant_rate = bool(dialect and dialect.constant_rate)
+        constant = constant_rate
+        if constant is None:
+            fixed = "learning_rate" not in optimizer.hyperparameters()
+            constant = fixed or bool(dialect and dialect.constant_rate)
         for setting, whole in _settings(port, *kinds):
             cases.append(
                 Case(
@@ -211,7 +213,7 @@ def _cases(request: tuple, ways: tuple) -> list[Case]:
                     setting,
                     whole,
                     must_run=request[0] is None,
-                    constant_rate=constant_rate,
+                    constant_rate=constant,
                     scenario=scenario,
                 )
             )
@@ -362,7 +364,7 @@ def _dialect(
     return named[0] if named else None
 
 
-def rule_class(name: str | type[Optimizer]) -> type[Optimizer]:
+def rule_class(name: str | type[Any]) -> type[Any]:
     """The class of ``reference`` called ``name``, in whatever case.
 
     Raises:
@@ -396,7 +398,7 @@ def _instance(cls: type[Optimizer], hyperparameters: Mapping[str, Any]) -> Optim
 def _label(name: str, options: Mapping[str, Any]) -> str:
     words = [
         _described(value)
-        if isinstance(value, Driver)
+        if isinstance(value, Driver) or _is_several(value)
         else option.replace("_regularization_strength", "").replace(
             "learning_rate", "lr"
         )
@@ -410,7 +412,14 @@ def _label(name: str, options: Mapping[str, Any]) -> str:
     return f"{name}({', '.join(words)})" if words else name
 
 
+def _is_several(value: Any) -> bool:
+    """Whether it is pairs of an optimizer and the places of its weights."""
+    return isinstance(value, tuple) and all(isinstance(pair, tuple) for pair in value)
+
+
 def _described(optimizer: Any) -> str:
+    if _is_several(optimizer):
+        return ", ".join(_described(inner) for inner, _ in optimizer)
     given = {f.name: getattr(optimizer, f.name) for f in fields(optimizer)}
     defaults = {f.name: f.default for f in fields(optimizer)}
     changed = {name: value for name, value in given.items() if value != defaults[name]}
@@ -700,10 +709,14 @@ def _record(case: Case, program: Program) -> _Run:
     except Refused as refusal:
         raise _NotStarted(str(refusal)) from refusal
     formats: Mapping[str, Any] = {}
+    known: Mapping[str, Any] = {}
     if program.iterations:
         state = settled_state(optimizer, program, case.setting.dtype)
         session.write(Snapshot(starts, state))
-    snapshots = [session.read()]
+        known = state.shared
+    first = session.read()
+    shared = {**known, **first.state.shared}  # what does not show is as it was written
+    snapshots = [replace(first, state=replace(first.state, shared=shared))]
     crash = None
     for step in range(program.steps):
         try:
