@@ -65,7 +65,7 @@ class Arithmetic:
     def tensor(self, array: Array) -> Array:
         """Weights, slots or gradients, as the rule sees them."""
         array = np.asarray(array)
-        return array.astype(computing_dtype(array.dtype), copy=False)
+        return array.astype(computing_dtype(array.dtype), order="C", copy=False)
 
     def coefficient(self, value: Any, name: str) -> Any:
         """The hyperparameter, step count or shared slot called ``name``."""

@@ -630,7 +630,7 @@ class Coefficient(np.lib.mixins.NDArrayOperatorsMixin):
         self.value = np.float64(value)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        tensors = [x for x in inputs if isinstance(x, np.ndarray)]
+        tensors = [x for x in inputs if isinstance(x, np.ndarray | np.generic)]
         if not tensors:
             values = (x.value if isinstance(x, Coefficient) else x for x in inputs)
             return Coefficient(ufunc(*values))
@@ -646,10 +646,15 @@ class Coefficient(np.lib.mixins.NDArrayOperatorsMixin):
         return ufunc(*rounded)
 
     def __array_function__(self, function, types, args, kwargs):
-        if function is not np.where or not isinstance(args[0], Coefficient):
+        if function is not np.where:
             return NotImplemented
         condition, if_true, if_false = args
-        return if_true if condition.value else if_false
+        if isinstance(condition, Coefficient):
+            return if_true if condition.value else if_false
+        values = (x.value if isinstance(x, Coefficient) else x for x in args)
+        if condition.ndim == 0 and not any(isinstance(x, np.ndarray) for x in args[1:]):
+            return Coefficient(np.where(*values))
+        return NotImplemented
 
 
 class Plain(Arithmetic):
@@ -771,11 +776,14 @@ SETTINGS = [
 def test_every_rule_is_sound_and_tight(name, stored, computing):
     cls = reference.OPTIMIZERS[name]
     reached: dict[str, float] = {}
+    # Sums and products of whole weights seldom meet the worst case of their terms.
+    n = 8000 if cls.elementwise else 16
     for options in cls.examples:
-        for slot, ratio in locked(cls(**options), stored, computing).items():
+        for slot, ratio in locked(cls(**options), stored, computing, n=n).items():
             assert ratio <= own_rounding(stored), (options, slot)
             reached[slot] = max(reached.get(slot, 0.0), ratio)
-    if computing != "bfloat16":  # whose 256 values a binade seldom meet the worst
+    # Nor do the 256 values a binade of bfloat16.
+    if cls.elementwise and computing != "bfloat16":
         assert min(reached.values()) >= 0.5, reached
 
 
@@ -808,6 +816,7 @@ def test_rules_on_a_platform_that_flushes_subnormals(name):
                 platform=TENSORFLOW_CPU,
                 code=Plain(np.dtype(np.float32), subject),
                 tiny=True,
+                n=8000 if cls.elementwise else 16,
             )
             assert max(worst.values()) <= own_rounding("float32"), (options, subject)
 

@@ -47,7 +47,20 @@ class Digits(np.lib.mixins.NDArrayOperatorsMixin):
     def shape(self):
         return self.numbers.shape
 
+    @property
+    def ndim(self):
+        return self.numbers.ndim
+
+    @property
+    def T(self):
+        return Digits(self.numbers.T)
+
+    def reshape(self, *shape):
+        return Digits(self.numbers.reshape(shape))
+
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if ufunc is np.matmul:
+            return Digits(np.matmul(*(x.numbers for x in inputs)))
         function = FUNCTIONS.get(ufunc.__name__)
         if function is None or method != "__call__" or kwargs:
             return NotImplemented
@@ -55,11 +68,10 @@ class Digits(np.lib.mixins.NDArrayOperatorsMixin):
         return Digits(np.frompyfunc(function, ufunc.nin, 1)(*inputs))
 
     def __array_function__(self, function, types, args, kwargs):
-        if function is not np.where or kwargs:
+        if function not in (np.where, np.sum, np.mean, np.max):
             return NotImplemented
-        return Digits(
-            np.where(*(x.numbers if isinstance(x, Digits) else x for x in args))
-        )
+        args = (x.numbers if isinstance(x, Digits) else x for x in args)
+        return Digits(function(*args, **kwargs))
 
     def __getitem__(self, key):
         return Digits(self.numbers[key])

@@ -51,12 +51,13 @@ def on_every_row(optimizer):
     everything = {"weight", *optimizer.slots}
     if optimizer.sparse == "every_row":
         return everything
+    whole = {name for name in everything if changed_as_a_whole(optimizer, name)}
     if optimizer.sparse == "touched_rows":
-        return set()
+        return whole
     name = type(optimizer).__name__
     if name == "RMSprop" and optimizer.momentum:
         name = "RMSprop-momentum"
-    return EVERY_ROW[name] & everything
+    return whole | EVERY_ROW[name] & everything
 
 
 def resting(optimizer, w, state, g):
@@ -80,6 +81,12 @@ def tells_rows_apart(optimizer):
     """Whether it does something else to untouched rows than a zero gradient does."""
     touched = "touched" in optimizer.selected.parameters
     return touched and optimizer.sparse != "every_row"
+
+
+def changed_as_a_whole(optimizer, name):
+    """Whether a slot has no rows that go with the weight's."""
+    slots = [slot for rule in optimizer.variants for slot in rule.slots.values()]
+    return any(slot.name == name and slot.shape for slot in slots)
 
 
 def tensors(weight, state):
@@ -186,6 +193,8 @@ def test_touched_rows_leaves_untouched_rows_bitwise_unchanged(cls, options, case
     w, state = case.start(optimizer)
     new = tensors(*optimizer.step(w, case.slices, state))
     for name, old in tensors(w, state).items():
+        if changed_as_a_whole(optimizer, name):
+            continue
         rows = case.untouched
         assert new[name][rows].tobytes() == old[rows].tobytes()
 
@@ -454,7 +463,10 @@ def test_a_learning_rate_of_zero_moves_nothing_but_the_averages(cls, options, st
     assert w.tolist() == W.tolist()
     rated = {**options, "learning_rate": 0.1}
     _, moved = cls(**rated).run(W, steps)
-    for name in {"m", "v", "vhat", "rms", "mg", "accumulator"} & set(state.slots[0]):
+    averages = {"m", "v", "vhat", "rms", "mg", "accumulator"}
+    if cls is reference.NovoGrad:
+        averages -= {"m"}  # a velocity, which holds the learning rate
+    for name in averages & set(state.slots[0]):
         assert np.array_equal(state.slots[0][name], moved.slots[0][name])
 
 
@@ -484,6 +496,8 @@ def test_without_epsilon_the_scale_of_the_gradient_is_no_input(optimizer, steps,
 def test_elements_do_not_see_each_other(cls, options, steps):
     """An elementwise rule on a permuted weight is the permuted result."""
     optimizer = cls(**options)
+    if not optimizer.elementwise:
+        return
     order = np.array([3, 0, 4, 1, 2])
     w, state = optimizer.run(W, steps)
     other, other_state = optimizer.run(W[order], [g[order] for g in steps])
