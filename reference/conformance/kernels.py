@@ -62,23 +62,6 @@ class InsideRMSprop(RMSprop):
 
 
 @dataclass(frozen=True)
-class InsideCenteredRMSprop(RMSprop):
-    """``ApplyCenteredRMSProp``: a variance that rounds below zero is not limited."""
-
-    @rule(r="rms", a="momentum", m="mg", sparse=touched_rows)
-    def unlimited(w, g, r, a, m, learning_rate, rho, momentum, epsilon):
-        r = rho * r + (1 - rho) * g**2
-        m = rho * m + (1 - rho) * g
-        a = momentum * a + learning_rate * g / np.sqrt(r - m**2 + epsilon)
-        w = w - a
-        return w, r, a, m
-
-    @property
-    def selected(self) -> Rule:
-        return InsideCenteredRMSprop.unlimited
-
-
-@dataclass(frozen=True)
 class ScaledFtrl(Optimizer):
     """``ApplyFtrl(multiply_linear_by_lr=True)``: ``linear`` times the learning rate.
 
