@@ -75,6 +75,11 @@ class Wrapper(Driver):
 
     def __post_init__(self) -> None:
         check_inner(self, self.optimizer, self.place)
+        if both := set(self.adds) & set(self.optimizer.slots):
+            raise ValueError(
+                f"{type(self).__name__} and its inner {type(self.optimizer).__name__} "
+                f"both have a slot called {', '.join(sorted(both))}"
+            )
         for f in fields(self):
             value = getattr(self, f.name)
             domain = f.metadata.get("domain")

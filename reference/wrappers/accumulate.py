@@ -29,9 +29,9 @@ class GradientAccumulation(Wrapper):
         gradient_accumulation_steps: calls that make a step; an integer from 1. With 1
             it is the inner optimizer.
 
-    Slots: ``gradient_accumulator``, the sum so far; ``gradient_rows``, of the shape of
-    the weight's first dimension: 1 on the rows that had a gradient, so that the mean of
-    sparse gradients is sparse. Shared: ``micro_steps``, calls since the last step.
+    Slots: ``accumulated_gradient``, the sum so far; ``accumulated_rows``, of the shape
+    of the weight's first dimension: 1 on the rows that had a gradient, so that the mean
+    of sparse gradients is sparse. Shared: ``micro_steps``, calls since the last step.
 
     Raises:
         ValueError: in ``step``: a weight has no gradient now but had one since the last
@@ -51,8 +51,8 @@ class GradientAccumulation(Wrapper):
 
     place: ClassVar[int] = ACCUMULATION
     adds: ClassVar[dict[str, Slot]] = {
-        "gradient_accumulator": Slot("gradient_accumulator"),
-        "gradient_rows": Slot("gradient_rows", shape=lambda shape: shape[:1]),
+        "accumulated_gradient": Slot("accumulated_gradient"),
+        "accumulated_rows": Slot("accumulated_rows", shape=lambda shape: shape[:1]),
     }
     home: ClassVar[str] = "keras.optimizers.Optimizer"
     paper: ClassVar[str] = ""
@@ -61,7 +61,7 @@ class GradientAccumulation(Wrapper):
         {"optimizer": Adagrad(clipnorm=2.0), "gradient_accumulation_steps": 3},
     )
 
-    @lines(total="gradient_accumulator")
+    @lines(total="accumulated_gradient")
     def add(g, total):
         total = total + g
         return total
@@ -83,7 +83,7 @@ class GradientAccumulation(Wrapper):
         micro_steps = int(state.shared["micro_steps"]) + 1
         for i, g in enumerate(gradients):
             if g is None:
-                _refuse_if_begun(i, own[i]["gradient_rows"])
+                _refuse_if_begun(i, own[i]["accumulated_rows"])
             else:
                 own[i] = self._added(g, own[i], arithmetic)
         new = list(weights)
@@ -103,23 +103,23 @@ class GradientAccumulation(Wrapper):
     def _added(
         self, g: Any, slots: dict[str, Array], arithmetic: Arithmetic
     ) -> dict[str, Array]:
-        total, rows = slots["gradient_accumulator"], slots["gradient_rows"]
+        total, rows = slots["accumulated_gradient"], slots["accumulated_rows"]
         if not isinstance(g, IndexedSlices):
             _, slots = self._run(self.add, {"g": g}, slots, arithmetic)
-            return {**slots, "gradient_rows": _filled(rows, 1.0, arithmetic)}
+            return {**slots, "accumulated_rows": _filled(rows, 1.0, arithmetic)}
         g = deduplicate(replace(g, values=arithmetic.tensor(g.values)))
-        some = {"gradient_accumulator": total[g.indices]}
+        some = {"accumulated_gradient": total[g.indices]}
         _, some = self._run(self.add, {"g": g.values}, some, arithmetic)
         total, marked = total.copy(), rows.copy()
-        total[g.indices] = some["gradient_accumulator"]
+        total[g.indices] = some["accumulated_gradient"]
         marked[g.indices] = _filled(rows[g.indices], 1.0, arithmetic)
-        return {"gradient_accumulator": total, "gradient_rows": marked}
+        return {"accumulated_gradient": total, "accumulated_rows": marked}
 
     def _mean(self, g: Any, slots: dict[str, Array], arithmetic: Arithmetic) -> Any:
-        total = slots["gradient_accumulator"]
+        total = slots["accumulated_gradient"]
         if not isinstance(g, IndexedSlices):
             return self._run(self.mean, {"g": total}, {}, arithmetic)[0]["g"]
-        rows = np.flatnonzero(_plain(slots["gradient_rows"]))
+        rows = np.flatnonzero(_plain(slots["accumulated_rows"]))
         made, _ = self._run(self.mean, {"g": total[rows]}, {}, arithmetic)
         return IndexedSlices(made["g"], rows, g.dense_shape)
 

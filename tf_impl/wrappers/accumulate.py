@@ -30,10 +30,10 @@ class GradientAccumulation(Wrapper):
     """One step of the inner optimizer for several calls of `apply_gradients`, with the
     mean of their gradients: the step of one large batch.
 
-    In between nothing changes but the slots `gradient_accumulator` (the sum so far)
-    and `gradient_rows` (1 on rows that had a gradient; sparse gradients stay sparse),
-    and the count `micro_steps`. The step count, schedules and averages inside see steps
-    alone. Replicas' gradients are summed at each call.
+    In between nothing changes but the slots `accumulated_gradient` (the sum so far) and
+    `accumulated_rows` (1 on rows that had a gradient, so that sparse gradients stay
+    sparse), and the count `micro_steps`. The step count, schedules and averages inside
+    see steps alone. Replicas' gradients are summed at each call.
 
     Args:
         optimizer: the inner optimizer, as in `tf_impl.wrapper.Wrapper`.
@@ -49,8 +49,8 @@ class GradientAccumulation(Wrapper):
     _place = ACCUMULATION
     _needs_every_gradient = True
     _slots_made: ClassVar = {
-        "gradient_accumulator": lambda var: tf.zeros(var.shape, var.dtype),
-        "gradient_rows": lambda var: tf.zeros(var.shape[:1], var.dtype),
+        "accumulated_gradient": lambda var: tf.zeros(var.shape, var.dtype),
+        "accumulated_rows": lambda var: tf.zeros(var.shape[:1], var.dtype),
     }
 
     def __init__(
