@@ -382,19 +382,12 @@ def _diagnose(options: argparse.Namespace) -> int:
 def _contract(options: argparse.Namespace) -> int:
     _writable(options.json)
     _prepare_frameworks()
-    _need_tensorflow()
-    from tf_impl.port import two_logical_cpus
+    from .conformance.contract import examine
 
-    two_logical_cpus()
-    from tf_impl.contract import contract
-
-    try:
-        found = contract(options.targets[0], _settings(options.set), _Bar(sys.stderr))
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+    found = examine(options.targets[0], _settings(options.set), _Bar(sys.stderr))
     if options.json != "-":
-        print(found)
-    _write(options.json, found.to_json())
+        print(found.text)
+    _write(options.json, found.json)
     return CONFORMS if found.held else DIFFERS
 
 

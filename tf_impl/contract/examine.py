@@ -206,9 +206,18 @@ class Definition:
     def why(self) -> str:
         return " ".join((inspect.getdoc(self.body) or "").split())
 
-    def examine(self, subject: Subject) -> Line:
-        """Return the verdict. No exception of the class leaves this."""
+    def examine(self, subject: Subject, fatal: str = "") -> Line:
+        """Return the verdict. No exception of the class leaves this.
+
+        Args:
+            subject: the class.
+            fatal: that the line ends the process, if it is known to: it is not run.
+        """
         try:
+            if fatal:
+                case = self.cases(subject)[0]
+                namespace = self._arguments(subject, case)
+                return self._failed(subject, case, namespace, AssertionError(fatal))
             return self._examine(subject)
         except Exception as error:  # of what finds out whether, and how, it applies
             return Line(self.name, BROKEN, self.why, _message(error))
