@@ -473,7 +473,7 @@ class Verdict:
         follows: the rule that it follows instead, if that is known.
         why: what that does otherwise; of an unknown one, what came instead.
         convention: where it does its arithmetic.
-        worst_ratio: worst error as a fraction of the bound.
+        worst_ratio: worst error as a fraction of the bound, if that is a number.
         undecidable: elements for which the rule itself may go either way.
     """
 
@@ -486,7 +486,7 @@ class Verdict:
     follows: str = ""
     why: str = ""
     convention: str = ""
-    worst_ratio: float = 0.0
+    worst_ratio: float | None = None
     undecidable: int = 0
 
     @property
@@ -602,7 +602,7 @@ def check_raw_ops(
     ]
     verdicts = []
     for kernel, device, indices, dtype in places:
-        # One program is enough to see that the other type of index is read.
+        # One program shows that the other type of index is read, and a function made.
         short = quick or indices == INDICES[0]
         verdicts.append(_judged(kernel, device, indices, dtype, modes, short, seed))
         progress(len(verdicts), len(places), f"{kernel.label} {dtype} {indices}")
@@ -628,36 +628,48 @@ def _judged(
     if (device, dtype, indices) not in kernel.registered():
         return place
 
-    def results(rule: Optimizer, modes: Sequence[str]) -> Sequence[Result]:
-        return check(
-            KernelPort(kernel, rule, device, indices),
-            rule,
-            modes=modes,
-            dtypes=[dtype],
-            devices=[device],
-            quick=quick,
-            seed=seed,
-        ).results
+    def results(rule: Optimizer, modes: Sequence[str], quick: bool) -> list[Result]:
+        port = KernelPort(kernel, rule, device, indices)
+        return [
+            result
+            for mode in modes
+            for result in check(
+                port,
+                rule,
+                modes=[mode],
+                dtypes=[dtype],
+                devices=[device],
+                quick=quick or mode != modes[0],
+                seed=seed,
+            ).results
+        ]
 
-    # What is known to differ is not looked at in every mode.
-    found = results(kernel.rule, modes[:1] if kernel.follows else modes)
-    differs = [r for r in found if not r.conforms]
-    if differs and kernel.follows:
-        instead = results(kernel.follows, modes)
+    found = results(kernel.rule, modes[:1], quick)
+    if kernel.follows and not all(r.conforms for r in found):
+        instead = results(kernel.follows, modes, quick)
         if all(r.conforms for r in instead):
-            place = replace(place, follows=shown(kernel.follows), why=kernel.why)
-            found = instead
-    if differs and not place.follows:
-        causes = [str(e) for r in differs for e in r.explanations[:1]]
-        place = replace(place, why="; ".join([str(differs[0].failure), *causes[:1]]))
-    worst = max(found, key=lambda result: result.worst_ratio)
-    ratio = worst.worst_ratio
+            why, follows = kernel.why, shown(kernel.follows)
+            return _summed_up(place, "differs", instead, follows=follows, why=why)
+    found += results(kernel.rule, modes[1:], True)
+    differing = [r for r in found if not r.conforms]
+    if differing:
+        causes = [str(cause) for r in differing for cause in r.explanations[:1]]
+        why = "; ".join([str(differing[0].failure), *causes[:1]])
+        return _summed_up(place, "differs", found, why=why)
+    return _summed_up(place, "conforms", found)
+
+
+def _summed_up(
+    place: Verdict, verdict: str, results: Sequence[Result], **known: str
+) -> Verdict:
+    worst = max(results, key=lambda result: result.worst_ratio)
     return replace(
         place,
-        verdict="differs" if differs else "conforms",
+        verdict=verdict,
         convention=worst.convention,
-        worst_ratio=ratio if math.isfinite(ratio) else -1.0,
-        undecidable=sum(r.undecidable for r in found),
+        worst_ratio=worst.worst_ratio if math.isfinite(worst.worst_ratio) else None,
+        undecidable=sum(r.undecidable for r in results),
+        **known,
     )
 
 
