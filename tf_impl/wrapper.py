@@ -220,8 +220,8 @@ class Wrapper(RealHypers):
     @property
     def weights(self) -> list[tf.Variable]:
         """The step count, the wrapper's state, and the inner optimizer's."""
-        inner = self._optimizer.weights
-        return [*inner[:1], *self._weights, *inner[1:]]
+        inner = [w for w in self._optimizer.weights if w is not self.iterations]
+        return [self.iterations, *self._weights, *inner]
 
     def variables(self) -> list[tf.Variable]:
         return self.weights
@@ -276,16 +276,16 @@ class AveragingWrapper(Wrapper):
         """Whether there are averages."""
         return bool(self._averaged)
 
-    def assign_average_vars(self, var_list: Sequence[tf.Variable]) -> Any:
+    def assign_average_vars(self, var_list: Sequence[tf.Variable]) -> None:
         """Overwrite variables with their averages; others are left alone."""
 
         def assign(var: tf.Variable) -> Any:
             return var.assign(self.get_slot(var, "average"), read_value=False)
 
         averaged = [var for var in var_list if self._has_average(var)]
-        return across_replicas(update_each, averaged, assign)
+        across_replicas(update_each, averaged, assign)
 
-    def swap_weights(self) -> Any:
+    def swap_weights(self) -> None:
         """Exchange the averages with the variables, exactly; again, and all is back."""
 
         def swap(var: tf.Variable) -> Any:
@@ -296,7 +296,7 @@ class AveragingWrapper(Wrapper):
                 average.assign(weights, read_value=False),
             )
 
-        return across_replicas(update_each, self._averaged, swap)
+        across_replicas(update_each, self._averaged, swap)
 
 
 def inner_optimizer(optimizer: Any, wrapper: str, place: int) -> Any:
