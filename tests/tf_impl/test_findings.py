@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 EMPTY_ALL_REDUCE = """
 import tensorflow as tf
 
@@ -39,3 +41,16 @@ def test_an_all_reduce_of_no_rows_ends_the_process():
     )
     assert run.stdout == "three rows: done\n"
     assert run.returncode == -signal.SIGSEGV
+
+
+def test_compiled_running_sums_of_what_was_found_are_empty():
+    """XLA forgets how long a tensor is whose size depends on numbers."""
+    tf = pytest.importorskip("tensorflow")
+
+    def running_sums(x):
+        return tf.cumsum(tf.where(x > 0)[:, 0])
+
+    x = tf.constant([0.0, 1.0, 1.0, 1.0])
+    assert running_sums(x).numpy().tolist() == [1, 3, 6]
+    compiled = tf.function(running_sums, jit_compile=True)
+    assert compiled(x).numpy().tolist() == []
