@@ -7,8 +7,9 @@ against the installed library.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 LIBRARIES: dict[str, tuple[str, ...]] = {
@@ -36,6 +37,8 @@ class Dialect:
             the library knows; empty for one that it lacks.
         slots: our slots that have another name there; ``-`` before it for the opposite
             sign, empty for one that is kept in another form.
+        instance: arguments of the rule that show what it is about, where its defaults
+            would not: a momentum that is not zero.
         differs: the term that differs, under other options or altogether.
         constant_rate: they are equal while the learning rate is constant.
     """
@@ -47,6 +50,7 @@ class Dialect:
     theirs: Mapping[str, Any] = field(default_factory=dict)
     arguments: Mapping[str, str] = field(default_factory=dict)
     slots: Mapping[str, str] = field(default_factory=dict)
+    instance: Mapping[str, Any] = field(default_factory=dict)
     differs: str = ""
     constant_rate: bool = False
 
@@ -56,85 +60,119 @@ class Dialect:
         return f"{self.library}:{self.name}"
 
 
-_KERAS_EVERY_ROW = {"sparse": "every_row"}
-_NADAM_KERAS = {"schedule_decay": 1.0, "sparse": "every_row"}
-_CONSTANT_MOMENTUM = {"schedule_decay": 1e6}
-_LACKS_SCHEDULE = {"schedule_decay": ""}
+_EVERY_ROW = {"sparse": "every_row"}
+_DECAYING = {"decay_rows": "every_row", "decay_times_learning_rate": True}
+_NESTEROV = {"use_nesterov": "nesterov"}
+_NO_SCHEDULE = {"schedule_decay": ""}
 _UNDER_ROOT = "epsilon is under the root, where ours is beside it"
 _CORRECTED = "epsilon is added to the root of the corrected second moment"
 
 
-def _keras(library: str) -> tuple[Dialect, ...]:
+def _of(library: str) -> Callable[..., Dialect]:
+    return partial(Dialect, library)
+
+
+def _torch() -> Iterator[Dialect]:
+    line = _of("torch")
+    yield line("SGD", "SGD", {"momentum": 0.0})
+    yield line("SGD", "Momentum", _EVERY_ROW, arguments=_NESTEROV)
+    yield line("Adagrad", "Adagrad")
+    yield line("Adadelta", "Adadelta")
+    yield line("RMSprop", "RMSprop", {"momentum": 0.0})
+    yield line("NAdam", "Nadam")
+    yield line("RAdam", "RAdam")
+    yield line("SparseAdam", "LazyAdam")
+    yield line(
+        "Rprop",
+        "Rprop",
+        arguments={
+            "eta_minus": "etas[0]",
+            "eta_plus": "etas[1]",
+            "min_step_size": "step_sizes[0]",
+            "max_step_size": "step_sizes[1]",
+        },
+    )
+    yield line("LBFGS", "", differs="it needs the loss, not only its gradient")
+
+
+def _optax() -> Iterator[Dialect]:
+    line = _of("optax")
+    trace = {"momentum": "trace"}
+    yield line("sgd", "SGD", {"momentum": 0.0})
+    yield line("sgd", "Momentum", arguments=_NESTEROV, slots=trace)
+    yield line("sign_sgd", "SignSGD")
+    yield line("signum", "Signum", slots={"m": "ema"})
+    yield line("adadelta", "Adadelta")
+    yield line("rmsprop", "RMSprop", {"momentum": 0.0}, {"eps_in_sqrt": False})
+    yield line(
+        "rmsprop",
+        "RMSprop",
+        slots={"momentum": "-trace"},
+        instance={"momentum": 0.9},
+        differs=f"without momentum {_UNDER_ROOT}",
+    )
+    yield line("nadam", "Nadam", {"schedule_decay": 1e6}, arguments=_NO_SCHEDULE)
+    yield line("radam", "RectifiedAdam", arguments={"sma_threshold": "threshold"})
+    yield line("lion", "Lion", {"weight_decay": 0.001, **_DECAYING})
+    yield line("yogi", "OptaxYogi")
+    yield line(
+        "adabelief",
+        "AdaBelief",
+        {"rectify": False, "epsilon": 1e-6},
+        {"eps": 1e-6, "eps_root": 1e-6},
+        arguments={"epsilon": ""},
+        differs="epsilon has two values, of which eps_root is added to the moment",
+    )
+    yield line("rprop", "Rprop", slots={"prev": "", "step_size": ""})
+
+
+def _keras(library: str) -> Iterator[Dialect]:
     """Keras 3, and the optimizers of tf_keras from which it comes."""
-    every_row = _KERAS_EVERY_ROW
-
-    def line(name: str, **rest: Any) -> Dialect:
-        return Dialect(library, name, **{"rule": name, "options": every_row, **rest})
-
-    return (
-        line("SGD"),
-        line("Adam"),
-        line("Adamax"),
-        line("Adadelta"),
-        line("Ftrl"),
-        line("Nadam", options=_NADAM_KERAS, arguments=_LACKS_SCHEDULE),
+    line = _of(library)
+    for name in ("SGD", "Adam", "Adamax", "Adadelta", "Ftrl", "Lion"):
+        yield line(name, name, _EVERY_ROW)
+    yield line("AdamW", "AdamW", {**_EVERY_ROW, **_DECAYING})
+    constant = {"schedule_decay": 1.0, **_EVERY_ROW}
+    yield line("Nadam", "Nadam", constant, arguments=_NO_SCHEDULE)
+    yield line(
+        "RMSprop",
+        "RMSprop",
+        _EVERY_ROW,
+        instance={"momentum": 0.9},
+        differs=f"without momentum {_UNDER_ROOT}",
     )
 
 
-DIALECTS: tuple[Dialect, ...] = (
-    Dialect("torch", "SGD", "SGD", {"momentum": 0.0}),
-    Dialect(
-        "torch",
+def _legacy() -> Iterator[Dialect]:
+    line = _of("tf_keras.legacy")
+    for name in (
         "SGD",
-        "Momentum",
-        {"sparse": "every_row"},
-        arguments={"use_nesterov": "nesterov"},
-    ),
-    Dialect("torch", "Adagrad", "Adagrad"),
-    Dialect("torch", "Adadelta", "Adadelta"),
-    Dialect("torch", "NAdam", "Nadam"),
-    Dialect("torch", "RMSprop", "RMSprop", {"momentum": 0.0}),
-    Dialect("torch", "SparseAdam", "LazyAdam"),
-    Dialect("torch", "RAdam", "RAdam"),
-    Dialect("optax", "sgd", "SGD", {"momentum": 0.0}),
-    Dialect(
-        "optax",
-        "sgd",
-        "Momentum",
-        arguments={"use_nesterov": "nesterov"},
-        slots={"momentum": "trace"},
-    ),
-    Dialect("optax", "adadelta", "Adadelta"),
-    Dialect(
-        "optax",
-        "rmsprop",
+        "Adagrad",
+        "Adadelta",
         "RMSprop",
-        {"momentum": 0.0},
-        {"eps_in_sqrt": False},
-        differs=f"by default {_UNDER_ROOT}",
-    ),
-    Dialect(
-        "optax",
-        "nadam",
+        "Adam",
+        "Adamax",
         "Nadam",
-        _CONSTANT_MOMENTUM,
-        arguments=_LACKS_SCHEDULE,
-    ),
+        "Ftrl",
+    ):
+        yield line(name, name)
+
+
+def _addons() -> Iterator[Dialect]:
+    line = _of("addons")
+    for name in ("LazyAdam", "RectifiedAdam", "AdaBelief", "Yogi", "ProximalAdagrad"):
+        yield line(name, name)
+    for name in ("AdamW", "SGDW"):
+        yield line(name, name)
+
+
+DIALECTS: tuple[Dialect, ...] = (
+    *_torch(),
+    *_optax(),
     *_keras("keras"),
     *_keras("tf_keras"),
-    *(
-        Dialect("tf_keras.legacy", name, name)
-        for name in (
-            "SGD",
-            "Adagrad",
-            "Adadelta",
-            "RMSprop",
-            "Adam",
-            "Adamax",
-            "Nadam",
-            "Ftrl",
-        )
-    ),
+    *_legacy(),
+    *_addons(),
 )
 """The map. Where an optimizer has several lines, options choose among them."""
 

@@ -222,12 +222,20 @@ def _judged(line: Dialect, options: Mapping[str, Any]) -> Entry:
     port = port_of(line)
     optimizer = OPTIMIZERS[line.rule](**{**line.options, **options})
     report = check(port, optimizer, constant_rate=line.constant_rate)
-    # What tells this line from others of the same optimizer belongs to its name.
-    telling = {n for other in lines_of(line.target) for n in other.options}
-    named = telling | set(options)
-    values = {n: getattr(optimizer, n) for n in port.accepts() if n in named}
-    shown = ", ".join(f"{n}={v}" for n, v in port.given(values).items())
-    return Entry(line, f"{line.name}({shown})" if shown else line.name, report)
+    return Entry(line, label(line, optimizer, {*options}), report)
+
+
+def label(line: Dialect, optimizer: Any, shown: set[str]) -> str:
+    """The name of an optimizer with its arguments, as its users write them.
+
+    Shown are those that are named and those that tell lines of one optimizer apart.
+    """
+    port = port_of(line)
+    for other in lines_of(line.target):
+        shown = shown | {*other.options, *other.instance}
+    values = {n: getattr(optimizer, n) for n in port.accepts() if n in shown}
+    arguments = ", ".join(f"{n}={v}" for n, v in port.given(values).items())
+    return f"{line.name}({arguments})" if arguments else line.name
 
 
 def _plan(lines: Sequence[Dialect]) -> Iterator[tuple[Dialect, dict[str, Any]]]:
@@ -237,13 +245,14 @@ def _plan(lines: Sequence[Dialect]) -> Iterator[tuple[Dialect, dict[str, Any]]]:
         takes = port.accepts()
         plain = True
         for example in OPTIMIZERS[line.rule].examples:
+            example = {**line.instance, **example}
             fits = all(line.options.get(n, v) == v for n, v in example.items())
             if fits and set(example) <= takes | set(line.options):
                 options = {n: v for n, v in example.items() if n not in line.options}
-                plain = plain and bool(options)
+                plain = plain and options != line.instance
                 yield line, options
         if plain:
-            yield line, {}
+            yield line, dict(line.instance)
 
 
 def _row(entry: Entry) -> tuple[str, str, str, str]:

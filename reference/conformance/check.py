@@ -460,9 +460,7 @@ def _results(
     if hidden:
         notes.append(f"not seen, checked through the weights: {', '.join(hidden)}")
     found, ideally = _best_conventions(case, runs, strict)
-    limits = (case.optimizer.clipvalue, case.optimizer.clipnorm)
-    clips = any(x is not None for x in (*limits, case.optimizer.global_clipnorm))
-    diagnosable = isinstance(case.optimizer, Optimizer) and not (hidden or clips)
+    diagnosable = isinstance(case.optimizer, Optimizer)
     for kind, message in refused.items():
         alone = not found and not (case.scenario and started)
         if kind not in found and (case.must_run or alone):

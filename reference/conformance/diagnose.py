@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+import ast
+import copy
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from ..optimizer import Optimizer
 from .convention import Convention
-from .evidence import Evidence, collect
-from .judge import Recording, judge
-from .mutants import Mutant, driver_mutants, pairs, renames, rule_mutants
+from .driver_faults import clipping_mutants, driver_mutants
+from .evidence import SIEVE, Evidence, collect
+from .judge import Recording, Score, _Judge, compare
+from .lookalikes import UNKNOWN, Open, lookalikes, unknowns
+from .mutants import (
+    Functions,
+    Mutant,
+    edits,
+    mutant,
+    pairs,
+    renames,
+    rule_mutants,
+)
 from .port import Setting
-from .rounding import Platform
+from .rounding import SLACK, Bounded, Platform
 
 Runs = Sequence[tuple[Recording, Optimizer]]
 
 ENOUGH = 5
 """Explanations that are worth showing."""
+
+SECONDS = 8.0
+"""How long a thorough search may last; another one lasts a quarter of that."""
 
 
 @dataclass(frozen=True)
@@ -57,60 +73,422 @@ def diagnose(
 ) -> list[Explanation]:
     """Explanations of a failing implementation, best first; empty where none fits.
 
+    Named conventions and options come first, then single edits, faults of the driver,
+    names read differently everywhere, numbers to be found, several edits, and faults of
+    the driver together with an edit. One kind that explains everything ends the search;
+    so does the time.
+
     Args:
         runs: what it did, with the rule under the hyperparameters of each run.
         convention: the one under which it comes closest.
         setting, platform: how it ran.
         kinds: the kinds of gradient that fail.
-        thorough: look also at consistent renames, and at pairs of edits in one line.
+        thorough: search for eight seconds instead of two.
     """
-    optimizer = runs[0][1]
-    evidence = collect(runs, convention, setting, platform)
-    evidence = evidence.of_kind(kinds, [recording for recording, _ in runs])
-    wrong = evidence.mismatch(evidence.results(optimizer))
-    judging = (runs, convention, setting, platform, kinds)
-    explanations: list[Explanation] = []
-    shown: list[dict[str, Any]] = []
-    for tier in _tiers(optimizer, wrong, thorough):
-        for mutant in tier:
-            if mutant.functions:
-                results = evidence.results(optimizer, mutant.functions)
-                if any(evidence.mismatch(results).values()):
-                    continue
-                if any(_same(results, other) for other in shown):
-                    continue
-                shown.append(results)
-            if _does_everything(mutant, *judging):
-                explanations.append(_explained(mutant, "everything"))
-                if len(explanations) == ENOUGH:
-                    break
-        if explanations:
-            return explanations
-    return _in_part(optimizer, evidence, wrong)
+    seconds = SECONDS if thorough else SECONDS / 4
+    search = _Search(
+        runs, convention, setting, platform, kinds, time.monotonic() + seconds
+    )
+    nearly: list[tuple[int, Explanation]] = []
+    for tier in search.tiers():
+        found = search.fitting(tier)
+        exact = [explanation for left, explanation in found if not left]
+        if exact:
+            return exact
+        if found and not nearly:
+            search.deadline = min(search.deadline, time.monotonic() + seconds / 4)
+        nearly += found
+    if nearly:
+        nearly.sort(key=lambda item: item[0])
+        return [explanation for _, explanation in nearly[:ENOUGH]]
+    return search.in_part()
 
 
-def _tiers(
-    optimizer: Optimizer, wrong: dict[str, float], thorough: bool
-) -> Iterator[Iterable[Mutant]]:
-    """Versions to try, the likeliest first; one that fits ends the search."""
-    yield _dialects(optimizer)
-    if any(wrong.values()):
+NEARLY = 0.01
+"""The part of what is wrong that an explanation may leave: faults lose accuracy too."""
+
+
+FEW = 0.1
+"""The part of the elements that may be NaN by rounding alone."""
+
+EVERY_ELEMENT = 1e6
+"""A wrong count of steps weighs more than any elements."""
+
+
+class _TooMany(Exception):
+    """More elements are wrong than are worth counting."""
+
+
+class _Count(_Judge):
+    """Counts the elements beyond the bound."""
+
+    wanted: frozenset[str] = frozenset()
+    most = np.inf
+    beyond = 0.0
+    nan_may_come = False
+    excused = elements = 0
+
+    def scores(self, to_the_end: bool) -> dict[str, Score]:
+        scores = super().scores(to_the_end)
+        for score in scores.values():
+            if score.failure and score.failure.slot == "iterations":
+                self.add(EVERY_ELEMENT)
+        if self.excused > FEW * self.elements:
+            self.add(EVERY_ELEMENT)
+        return scores
+
+    def add(self, count: float) -> None:
+        self.beyond += count
+        if self.beyond > self.most:
+            raise _TooMany
+
+    def _elements(
+        self,
+        score: Score,
+        slot: str,
+        due: Bounded,
+        came: np.ndarray,
+        failure: Any,
+        **where: Any,
+    ) -> None:
+        weight = where.get("weight")
+        if weight is not None and weight.kind not in self.wanted:
+            return
+        if came.shape != due.shape:
+            self.add(EVERY_ELEMENT)
+            return
+        ratio, _ = compare(due, came)
+        beyond = ratio > SLACK
+        if self.nan_may_come:
+            unbounded = ~np.isfinite(np.broadcast_to(due.bound, due.shape))
+            excused = beyond & unbounded & (np.isnan(came) | np.isnan(due.value))
+            self.excused += int(np.count_nonzero(excused))
+            self.elements += came.size
+            beyond &= ~excused
+        self.add(int(np.count_nonzero(beyond)))
+
+
+@dataclass
+class _Search:
+    runs: Runs
+    convention: Convention
+    setting: Setting
+    platform: Platform
+    kinds: set[str]
+    deadline: float
+    seen: set[bytes] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.optimizer = self.runs[0][1]
+        self.evidence = self.collected(self.runs)
+        self.nan_came = self.evidence.nan_came
+        self.wrong = self.evidence.mismatch()
+        self.most = NEARLY * sum(self.wrong.values())
+        right = Mutant("", 0, "", self.optimizer)
+        failing = [self.left_over(right, np.inf, [run]) for run in self.runs]
+        self.failing = sum(failing)
+        kinds, self.kinds = self.kinds, {"dense"}
+        self.in_rows_alone = kinds == {"sparse"} and not self.left_over(right, np.inf)
+        self.kinds = kinds
+        order = np.argsort([-count for count in failing], kind="stable")
+        self.all_runs = [self.runs[i] for i in order]
+        self.runs = [(_cut(run, kinds), right) for run, right in self.all_runs]
+
+    def collected(self, runs: Runs) -> Evidence:
+        return collect(runs, self.convention, self.setting, self.platform, self.kinds)
+
+    @property
+    def late(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    def tiers(self) -> Iterator[Iterable[Mutant]]:
+        """Versions to try, the likeliest first; one that fits ends the search."""
+        optimizer = self.optimizer
+        counting, around = self.drivers()
+        yield _options(optimizer)
+        if not any(self.wrong.values()) or self.in_rows_alone:
+            yield [*counting, *around]
+            around = []
+        yield lookalikes(optimizer)
         yield rule_mutants(optimizer)
-    yield driver_mutants(optimizer)
-    if any(wrong.values()) and thorough:
+        yield counting
         yield renames(optimizer)
-        for line in _suspect_lines(optimizer, wrong):
+        yield self.found_numbers(self.evidence, unknowns(optimizer))
+        yield around
+        yield self.several()
+        for line in _suspect_lines(optimizer, self.wrong):
             yield pairs(optimizer, line)
+        yield self.mixed(driver_mutants(optimizer))
+        yield self.edited_lookalikes()
+
+    def drivers(self) -> tuple[list[Mutant], list[Mutant]]:
+        """What can be wrong with the count of steps, and around the rule."""
+        optimizer = self.optimizer
+        limits = (optimizer.clipvalue, optimizer.clipnorm, optimizer.global_clipnorm)
+        clips = any(limit is not None for limit in limits)
+        found = [*(clipping_mutants(optimizer) if clips else ())]
+        found += driver_mutants(optimizer)
+        if "sparse" not in self.kinds:
+            words = ("row", "sparse")
+            found = [m for m in found if not any(w in m.sentence for w in words)]
+        parameters = {n for rule in optimizer.variants for n in rule.parameters}
+        if optimizer.shared:
+            parameters |= {*optimizer.shared.parameters}
+        found = [m for m in found if m.needs <= parameters]
+        counting = [m for m in found if m.sentence.startswith(("t ", "the step count"))]
+        return counting, [m for m in found if m not in counting]
+
+    def fitting(self, tier: Iterable[Mutant]) -> list[tuple[int, Explanation]]:
+        """The versions of a tier that do what the implementation did.
+
+        Each with how many elements it leaves unexplained.
+        """
+        found: list[tuple[int, Explanation]] = []
+        for version in tier:
+            if self.late:
+                break
+            if _by_rule(version):
+                if not self.evidence.fits(version.functions, self.most):
+                    continue
+                if self.nan_came and not self.evidence.gives_nan(version.functions):
+                    continue
+                print_ = self.evidence.fingerprint(version.functions)
+                if print_ in self.seen:
+                    continue
+                self.seen.add(print_)
+            most = NEARLY * self.failing
+            left = self.left_over(version, most)
+            if left <= most:
+                what = f"all but {left:.0f} of {self.failing:.0f} elements"
+                reproduces = what if left else "everything"
+                found.append((int(left), _explained(version, reproduces)))
+                if sum(not left for left, _ in found) == ENOUGH:
+                    break
+        return sorted(found, key=lambda item: item[0])
+
+    def left_over(
+        self, version: Mutant, most: float, runs: Runs | None = None
+    ) -> float:
+        """How many elements a version does not reproduce, at least if over ``most``."""
+        total = 0.0
+        whole = version.whole or self.optimizer.global_clipnorm is not None
+        for recording, right in runs or (self.all_runs if whole else self.runs):
+            for part, wrong in _as_taken(version, recording, right):
+                count = _Count(
+                    part, wrong, self.convention, self.setting, self.platform
+                )
+                count.wanted = frozenset(self.kinds)
+                count.most = most - total
+                count.nan_may_come = version.line > 0 and self.nan_came
+                try:
+                    count.scores(to_the_end=True)
+                except _TooMany:
+                    return np.inf
+                except (ArithmeticError, ValueError, TypeError, AttributeError):
+                    return np.inf
+                total += count.beyond
+        return total
+
+    def found_numbers(
+        self, evidence: Evidence, candidates: Iterable[Open]
+    ) -> Iterator[Mutant]:
+        """Versions with the number that fits best what came."""
+        for candidate in candidates:
+            for value in _solved(evidence, candidate):
+                version = candidate.settled(value)
+                if evidence.fits(version.functions, self.most):
+                    yield version
+                    break
+
+    def several(self) -> Iterator[Mutant]:
+        """An edit for each slot that is wrong, in different lines."""
+        wrong = [symbol for symbol, part in self.wrong.items() if part]
+        rule = self.optimizer.rule
+        if len(wrong) < 2 or self.evidence.hidden:
+            return
+        candidates = [
+            version
+            for version in (
+                *lookalikes(self.optimizer),
+                *rule_mutants(self.optimizer),
+                *(
+                    open_.settled(value)
+                    for open_ in unknowns(self.optimizer)
+                    for value in _solved(self.evidence, open_, limit=3)
+                ),
+            )
+            if rule.function.__name__ in version.functions and version.line
+        ]
+        mending: dict[str, list[Mutant]] = {symbol: [] for symbol in wrong}
+        for version in candidates:
+            if self.late:
+                return
+            left = _mismatch(self.evidence, version.functions)
+            for symbol in wrong:
+                if left.get(symbol) == 0 and symbol in _assigned(version):
+                    mending[symbol].append(version)
+        yield from self.combined(wrong, mending)
+
+    def combined(
+        self, wrong: list[str], mending: dict[str, list[Mutant]]
+    ) -> Iterator[Mutant]:
+        rule = self.optimizer.rule
+        chains: list[list[Mutant]] = [[]]
+        for symbol in wrong:
+            if mending[symbol]:
+                chains = [
+                    [*chain, version]
+                    for chain in chains
+                    for version in mending[symbol][:ENOUGH]
+                ]
+        for chain in chains:
+            tree = _merged([version for version in chain])
+            if tree is None:
+                continue
+            if len(chain) > 1:
+                sentence = "; and ".join(version.sentence for version in chain)
+                yield mutant(self.optimizer, rule, chain[0].line, sentence, tree)
+            left = [s for s in wrong if not mending[s]]
+            if not left or not chain:
+                continue
+            for line in _suspect_lines(self.optimizer, dict.fromkeys(left, 1.0)):
+                for at, sentence, more in edits(rule, tree=tree, only_line=line):
+                    first = "; and ".join(version.sentence for version in chain)
+                    whole = f"{first}; and {sentence}, line {at}"
+                    yield mutant(self.optimizer, rule, chain[0].line, whole, more)
+
+    def edited_lookalikes(self) -> Iterator[Mutant]:
+        """Another convention, and one edit."""
+        for form in lookalikes(self.optimizer):
+            if "too much" in form.sentence:
+                continue
+            for name, rule in form.functions.items():
+                assert form.tree is not None
+                for line, sentence, tree in edits(rule, tree=form.tree, likely=True):
+                    if self.late:
+                        return
+                    whole = f"{form.sentence}; and {sentence}"
+                    right = self.evidence.optimizer
+                    original = (
+                        next(r for r in right.variants if r.function.__name__ == name)
+                        if name != "shared"
+                        else right.shared
+                    )
+                    assert original is not None
+                    yield mutant(right, original, line, whole, tree)
+
+    def mixed(self, drivers: list[Mutant]) -> Iterator[Mutant]:
+        """A fault of the driver together with an edit of the rule."""
+        few = self.all_runs[:1]
+        for driver in drivers:
+            if driver.functions or driver.resumed or self.late:
+                continue
+            runs = [
+                pair
+                for recording, right in few
+                for pair in _as_taken(driver, recording, right)
+            ]
+            try:
+                evidence = self.collected(runs)
+            except (ArithmeticError, ValueError, TypeError, AttributeError):
+                continue
+            if not evidence.columns:
+                continue
+            for version in (*lookalikes(self.optimizer), *rule_mutants(self.optimizer)):
+                if self.late:
+                    return
+                if evidence.fits(version.functions, self.most):
+                    sentence = f"{driver.sentence}; and {version.sentence}"
+                    both = replace(
+                        version,
+                        sentence=sentence,
+                        driver=driver.driver,
+                        program=driver.program,
+                        tree=None,
+                    )
+                    yield both
+
+    def in_part(self) -> list[Explanation]:
+        """Edits that mend at least one slot that is wrong, most slots first."""
+        slots = {s: v.name for r in self.optimizer.variants for s, v in r.slots.items()}
+        if self.optimizer.shared:
+            slots |= {s: v.name for s, v in self.optimizer.shared.slots.items()}
+        found: list[tuple[int, int, Explanation]] = []
+        for version in (*lookalikes(self.optimizer), *rule_mutants(self.optimizer)):
+            left = _mismatch(self.evidence, version.functions)
+            mended = [
+                s for s, part in self.wrong.items() if part and not left.get(s, 1)
+            ]
+            if mended and not any(n > self.wrong[s] for s, n in left.items()):
+                names = ["weight" if s == "w" else slots[s] for s in mended]
+                rest = sum(left.values())
+                explanation = _explained(version, ", ".join(names))
+                found.append((-len(mended), rest, explanation))
+        found.sort(key=lambda item: item[:2])
+        return [explanation for *_, explanation in found[:ENOUGH]]
 
 
-def _same(results: dict[str, Any], others: dict[str, Any]) -> bool:
-    return all(
-        np.array_equal(value, others[symbol], equal_nan=True)
-        for symbol, value in results.items()
+def _cut(recording: Recording, kinds: set[str]) -> Recording:
+    """The weights with gradients of some kinds alone."""
+    program = recording.program
+    kept = [i for i, weight in enumerate(program.weights) if weight.kind in kinds]
+
+    def chosen(items: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(items[i] for i in kept)
+
+    snapshots = [
+        replace(
+            snapshot,
+            weights=list(chosen(snapshot.weights)),
+            state=replace(snapshot.state, slots=chosen(snapshot.state.slots)),
+        )
+        for snapshot in recording.snapshots
+    ]
+    program = replace(program, weights=chosen(program.weights))
+    return replace(recording, program=program, snapshots=snapshots)
+
+
+def _by_rule(version: Mutant) -> bool:
+    """Whether the fault is in the rules alone, so that single calls show it."""
+    return bool(version.functions) and version.tree is not None
+
+
+def _as_taken(
+    version: Mutant, recording: Recording, right: Optimizer
+) -> Iterator[tuple[Recording, Optimizer]]:
+    """A run as the version takes it; in two parts where its resume goes wrong."""
+    program = version.program(recording.program)
+    given = {n: getattr(right, n) for n in program.hyperparameters}
+    if program is not recording.program:
+        given = dict(program.hyperparameters)
+    wrong = replace(version.optimizer, **given)
+    recording = replace(recording, program=program)
+    place = program.resume_before
+    if version.resumed is None or place is None:
+        yield recording, wrong
+        return
+    snapshots = recording.snapshots
+    first = replace(program, steps=place)
+    yield replace(recording, program=first, snapshots=snapshots[: place + 1]), wrong
+    weights = tuple(
+        replace(
+            weight,
+            parts=tuple(
+                replace(p, gradients=p.gradients[place:]) for p in weight.parts
+            ),
+        )
+        for weight in program.weights
+    )
+    rest = replace(program, steps=program.steps - place, weights=weights)
+    wrong, state = version.resumed(wrong, snapshots[place].state)
+    start = replace(snapshots[place], state=state)
+    yield (
+        replace(recording, program=rest, snapshots=[start, *snapshots[place + 1 :]]),
+        wrong,
     )
 
 
-def _dialects(optimizer: Optimizer) -> Iterator[Mutant]:
+def _options(optimizer: Optimizer) -> Iterator[Mutant]:
     """The same class under other options."""
     cls = type(optimizer)
     present = {f.name: getattr(optimizer, f.name) for f in fields(optimizer)}
@@ -118,10 +496,10 @@ def _dialects(optimizer: Optimizer) -> Iterator[Mutant]:
         if isinstance(f.default, bool):
             other = not present[f.name]
             sentence = f"it behaves as with {f.name}={other}"
-            yield Mutant(sentence, 0, "", cls(**{**present, f.name: other}), {})
+            yield Mutant(sentence, 0, "", cls(**{**present, f.name: other}))
 
 
-def _suspect_lines(optimizer: Optimizer, wrong: dict[str, float]) -> list[int]:
+def _suspect_lines(optimizer: Optimizer, wrong: Mapping[str, float]) -> list[int]:
     """The lines of the rule that assign what is wrong, slots before the weight."""
     symbols = [s for s in (*optimizer.rule.slots, "w") if wrong.get(s)]
     lines = optimizer.rule.source.split("):\n", 1)[-1].splitlines()
@@ -133,53 +511,108 @@ def _suspect_lines(optimizer: Optimizer, wrong: dict[str, float]) -> list[int]:
     ]
 
 
-def _does_everything(
-    mutant: Mutant,
-    runs: Runs,
-    convention: Convention,
-    setting: Setting,
-    platform: Platform,
-    kinds: set[str],
-) -> bool:
-    for recording, right in runs:
-        program = mutant.program(recording.program)
-        given = {n: getattr(right, n) for n in program.hyperparameters}
-        if program is not recording.program:
-            given = dict(program.hyperparameters)
-        version = replace(mutant.optimizer, **given)
-        try:
-            scores = judge(
-                replace(recording, program=program),
-                version,
-                convention,
-                setting,
-                platform,
-                to_the_end=False,
-            )
-        except (ArithmeticError, ValueError):
-            return False
-        if any(not scores[kind].conforms for kind in kinds & set(scores)):
-            return False
-    return True
+def _mismatch(evidence: Evidence, functions: Functions) -> dict[str, int]:
+    try:
+        return evidence.mismatch(functions)
+    except (ArithmeticError, ValueError, TypeError):
+        return {}
 
 
-def _in_part(
-    optimizer: Optimizer, evidence: Evidence, wrong: dict[str, float]
-) -> list[Explanation]:
-    """Edits that mend at least one slot that is wrong, most slots first."""
-    found: list[tuple[int, Explanation]] = []
-    slots = dict(optimizer.rule.slots)
-    if optimizer.shared:
-        slots |= optimizer.shared.slots
-    for mutant in rule_mutants(optimizer):
-        left = evidence.mismatch(evidence.results(optimizer, mutant.functions))
-        mended = [s for s, part in wrong.items() if part and not left[s]]
-        if mended:
-            names = ["weight" if s == "w" else slots[s].name for s in mended]
-            found.append((len(mended), _explained(mutant, ", ".join(names))))
-    found.sort(key=lambda item: -item[0])
-    return [explanation for _, explanation in found[:ENOUGH]]
+def _assigned(version: Mutant) -> set[str]:
+    """The names that the edited line assigns."""
+    return {part.split(" = ")[0].strip() for part in version.edit.split(";")}
 
 
-def _explained(mutant: Mutant, reproduces: str) -> Explanation:
-    return Explanation(mutant.sentence, mutant.line, mutant.edit, reproduces)
+def _merged(versions: list[Mutant]) -> Any:
+    """One function with the edited line of each, or nothing where they collide."""
+    trees = [version.tree for version in versions if version.tree is not None]
+    if not trees or len({len(tree.body) for tree in trees}) > 1:
+        return None
+    merged = copy.copy(trees[0])
+    merged.body = [*merged.body]
+    for version, tree in zip(versions[1:], trees[1:], strict=True):
+        place = version.line - 1
+        merged.body[place] = tree.body[place]
+    return merged if ast.unparse(merged) else None
+
+
+def _solved(evidence: Evidence, candidate: Open, limit: int = 10) -> Iterator[float]:
+    """Values of the number, simplest first, by secants on the columns that show most.
+
+    Each column gives its own estimate; the weighted median of those takes part in the
+    next step, so that a few that another fault disturbs do no harm.
+    """
+    came, bound = _came(evidence)
+
+    def evaluate(number: float) -> Any:
+        return _stacked(evidence, candidate, number)
+
+    def far(number: float) -> float:
+        results = evaluate(number)
+        if results is None:
+            return np.inf
+        with np.errstate(all="ignore"):
+            off = np.abs(results - came) / (bound + 2.0**-24 * np.abs(came))
+        return float(np.count_nonzero(off > SIEVE))
+
+    starts = candidate.starts
+    if len(starts) > 2:
+        starts = (min(starts, key=far),)
+        yield starts[0]
+    present = starts[0]
+    previous = starts[1] if len(starts) > 1 else 0.9 * present or 0.01
+    if previous == present:
+        yield present
+        return
+    before = evaluate(previous)
+    for _ in range(limit):
+        after = evaluate(present)
+        if before is None or after is None:
+            return
+        with np.errstate(all="ignore"):
+            change = after - before
+            estimates = present + (came - after) * (present - previous) / change
+            weight = np.abs(change) / bound
+            usable = np.isfinite(estimates) & np.isfinite(weight) & (weight > SHOWS)
+        if not usable.any():
+            return
+        order = np.argsort(weight[usable])[-MOST_TELLING:]
+        best = float(np.median(estimates[usable][order]))
+        if best == present or abs(best - present) <= 1e-12 * abs(best):
+            break
+        before, previous, present = after, present, best
+    for digits in (1, 2, 3, 4, 6):
+        yield float(f"{present:.{digits}g}")
+
+
+SHOWS, MOST_TELLING = 100.0, 51
+"""A column tells something about a number if it moves a hundred bounds with it."""
+
+
+def _stacked(evidence: Evidence, candidate: Open, value: float) -> Any:
+    for columns in evidence.columns:
+        columns.given[UNKNOWN] = value
+    try:
+        return np.concatenate(
+            [
+                np.ravel(np.broadcast_to(results[symbol], columns.came[symbol].shape))
+                for columns, results in zip(
+                    evidence.columns,
+                    evidence.results(candidate.mutant.functions),
+                    strict=True,
+                )
+                for symbol in columns.came
+            ]
+        )
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
+def _came(evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
+    came = [np.ravel(c.came[symbol]) for c in evidence.columns for symbol in c.came]
+    bound = [np.ravel(c.bound[symbol]) for c in evidence.columns for symbol in c.came]
+    return np.concatenate(came), np.concatenate(bound)
+
+
+def _explained(version: Mutant, reproduces: str) -> Explanation:
+    return Explanation(version.sentence, version.line, version.edit, reproduces)

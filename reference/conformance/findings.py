@@ -131,6 +131,63 @@ assert abs(float(nadam._u_product) - mu**2) < abs(float(nadam._u_product) - mu)
         ("function", "xla"),
     ),
     Finding(
+        "In float16 a gradient of zero gives NaN at step 1: epsilon times "
+        "1 - beta_1**t is zero",
+        ("keras", "tf_keras"),
+        ("Adamax*",),
+        ("dense",),
+        """
+import keras
+w = keras.Variable([1.0], dtype="float16")
+keras.optimizers.Adamax().apply([keras.ops.zeros(1, "float16")], [w])
+assert keras.ops.any(keras.ops.isnan(w))
+""",
+        dtypes=("float16",),
+    ),
+    Finding(
+        "In float16 a gradient of zero gives NaN at step 1: one over epsilon, as which "
+        "the scale of the step is formed first, overflows",
+        ("optax",),
+        ("rmsprop(*eps_in_sqrt=False*",),
+        ("dense",),
+        """
+import optax, jax.numpy as jnp
+rmsprop = optax.rmsprop(1.0, eps=1e-7, eps_in_sqrt=False)
+w = jnp.zeros(1, "float16")
+updates, _ = rmsprop.update(w, rmsprop.init(w))
+assert jnp.isnan(updates[0])
+""",
+        dtypes=("float16",),
+    ),
+    Finding(
+        "Every step is taken one step late: the weights move by the update that was "
+        "kept, not by the one that is new",
+        ("optax",),
+        ("rprop*",),
+        ("dense",),
+        """
+import optax, jax.numpy as jnp
+rprop = optax.rprop(1.0)
+update, _ = rprop.update(jnp.ones(1), rprop.init(jnp.zeros(1)))
+assert update[0] == 0  # -1 is due
+""",
+    ),
+    Finding(
+        "From step 2 no sign is seen in gradients whose product underflows: a step "
+        "that should shrink or grow does neither",
+        ("torch",),
+        ("Rprop*",),
+        ("dense",),
+        """
+import torch
+w = torch.nn.Parameter(torch.zeros(1))
+rprop = torch.optim.Rprop([w], lr=1.0)
+for g in (1e-30, -1e-30):
+    w.grad = torch.tensor([g]); rprop.step()
+assert rprop.state[w]["step_size"] == 1  # 0.5 is due
+""",
+    ),
+    Finding(
         "Small gradients are lost from step 1: learning_rate * m underflows before it "
         "is divided by the norm",
         ("keras", "tf_keras"),

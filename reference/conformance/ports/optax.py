@@ -92,7 +92,10 @@ class OptaxSession:
         self._make()
         with self._precision():
             self.weights = [self._array(w) for w in weights]
-            self.state = self.transformation.init(self.weights)
+            try:
+                self.state = self.transformation.init(self.weights)
+            except (TypeError, ValueError) as error:
+                raise Refused(str(error)) from error
 
     def _make(self) -> None:
         with self._precision():
