@@ -44,5 +44,10 @@ def compiling() -> bool:
 
 def container(var: Any) -> Any:
     """Return the variable of which `var` is one replica's, or else itself."""
-    of_replicas = getattr(var, "_distributed_container", None)
-    return var if of_replicas is None else of_replicas() or var
+    if isinstance(var, tf.distribute.DistributedValues):
+        return var
+    for part in (var, getattr(var, "handle", None)):
+        of_replicas = getattr(part, "_distributed_container", None)
+        if of_replicas is not None:
+            return of_replicas() or var
+    return var

@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf_impl.hypers import RealHypers, with_schedule
+from tf_impl.names import named_in
 from tf_impl.tensors import Tensor, container
 from tf_impl.updates import Rule, takes_touched
 
@@ -156,7 +157,7 @@ class DecayingHypers(RealHypers):
         if self._decay_list is not None:
             return var._unique_id in self._decay_list
         return not any(
-            _is_in(var, entry)
+            named_in(var, [entry])
             if isinstance(entry, str)
             else container(entry)._unique_id == var._unique_id
             for entry in self.exclude_from_weight_decay or ()
@@ -170,7 +171,7 @@ class DecayingHypers(RealHypers):
         found = {
             pattern: float(factor)
             for pattern, factor in self.learning_rate_multipliers.items()
-            if _is_in(var, pattern)
+            if named_in(var, [pattern])
         }
         if len(set(found.values())) > 1:
             raise ValueError(
@@ -234,12 +235,6 @@ class DecayingHypers(RealHypers):
         if self.learning_rate_multipliers:
             config["learning_rate_multipliers"] = dict(self.learning_rate_multipliers)
         return config
-
-
-def _is_in(var: tf.Variable, pattern: str) -> bool:
-    # Addons searches `dense/bias:0`, tensorflow/models `dense/bias`.
-    name = var.name
-    return bool(re.search(pattern, name) or re.search(pattern, name.split(":")[0]))
 
 
 @functools.cache

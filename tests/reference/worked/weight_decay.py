@@ -83,3 +83,17 @@ def sgdw_every_row_by_learning_rate():
         decay_times_learning_rate=True,
     )
     return every(keras.sgd_momentum, opt)
+
+
+@worked
+def nadamw():
+    opt = reference.NadamW(
+        0.5, 0.25, 0.75, 0.25, schedule_decay=2.0, weight_decay=DECAY
+    )
+    return every(keras.nadam, opt)
+
+
+@worked
+def adamaxw():
+    opt = reference.AdamaxW(0.5, 0.25, 0.75, 0.25, weight_decay=DECAY / 0.5)
+    return every(keras.adamax, opt)
