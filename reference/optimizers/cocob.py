@@ -23,8 +23,9 @@ class COCOB(Optimizer):
         alpha: the larger, the less is bet in the first steps; ``[1, inf)``.
         learning_rate: factor on how far the weight follows its bet; 1, the default, is
             the paper's; ``[0, inf)``.
+        epsilon: the least that the largest gradient can be; ``(0, inf)``.
 
-    Slots: ``lr`` (``L``), the largest gradient, at least 1e-8, also where a slot of
+    Slots: ``lr`` (``L``), the largest gradient, or epsilon, also where a slot of
     float16 holds 0 for that; ``grad_norm_sum`` (``G``), the sum of magnitudes;
     ``gradients_sum`` (``theta``), the sum of gradients; ``tilde_w`` (``b``), the bet:
     how far the weight is from its start; ``reward`` (``R``). The first step is ``1 /
@@ -40,22 +41,24 @@ class COCOB(Optimizer):
 
     alpha: float = hyper(100, "[1, inf)")
     learning_rate: Hyper = hyper(1.0, "[0, inf)")
+    epsilon: float = hyper(1e-8, "(0, inf)")
 
-    constants: ClassVar = {"least": 1e-8}
     home: ClassVar[str] = "tensorflow_addons.optimizers.COCOB"
     paper: ClassVar[str] = "Orabona, Tommasi 2017, arXiv:1705.07795"
-    examples: ClassVar = ({}, {"alpha": 2.0})
+    examples: ClassVar = tuple(  # 1e-8 is 0 in float16
+        {"alpha": alpha, "epsilon": 1e-7} for alpha in (100.0, 2.0)
+    )
 
     @rule(
-        L=Slot("lr", start=1e-8),
+        L=Slot("lr", start="epsilon"),
         G="grad_norm_sum",
         theta="gradients_sum",
         b="tilde_w",
         R="reward",
         sparse=touched_rows,
     )
-    def cocob(w, g, L, G, theta, b, R, learning_rate, alpha, least):
-        L = np.maximum(np.maximum(L, least), np.abs(g))
+    def cocob(w, g, L, G, theta, b, R, learning_rate, alpha, epsilon):
+        L = np.maximum(np.maximum(L, epsilon), np.abs(g))
         G = G + np.abs(g)
         R = np.maximum(R - g * b, 0)
         theta = theta + g

@@ -7,15 +7,14 @@ from typing import Any
 import tensorflow as tf
 
 from tf_impl.base import Optimizer
+from tf_impl.hypers import epsilon_or_default
 from tf_impl.tensors import Tensor
 
-LEAST = 1e-8
 
-
-def _cocob(w, g, largest, total, theta, bet, reward, alpha, learning_rate):
+def _cocob(w, g, largest, total, theta, bet, reward, alpha, learning_rate, epsilon):
     size = tf.abs(g)
     # A float16 slot holds 0 where it should hold that number.
-    largest = tf.maximum(tf.maximum(largest, LEAST), size)
+    largest = tf.maximum(tf.maximum(largest, epsilon), size)
     total = total + size
     theta = theta + g
     reward = tf.maximum(reward - g * bet, 0)
@@ -39,6 +38,7 @@ class COCOB(Optimizer):
         alpha: at least 1, default 100: how little is bet at first.
         use_locking: has no effect.
         learning_rate: factor on the change of the bet, 1.
+        epsilon: where `lr` starts, and the least that it counts as, 1e-8.
         name, sparse, **kwargs: as in `tf_impl.base.Optimizer`.
 
     Sparse gradients: touched rows.
@@ -53,6 +53,7 @@ class COCOB(Optimizer):
         use_locking: bool = False,
         name: str = "COCOB",
         learning_rate: Any = 1.0,
+        epsilon: float = 1e-8,
         **kwargs: Any,
     ) -> None:
         if not callable(alpha) and not tf.is_tensor(alpha) and alpha < 1:
@@ -61,10 +62,11 @@ class COCOB(Optimizer):
         self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
         self._set_hyper("decay", self._initial_decay)
         self._set_hyper("alpha", alpha)
+        self.epsilon = epsilon_or_default(epsilon)
         self._define(
             _cocob,
             {
-                "lr": LEAST,
+                "lr": self.epsilon,
                 "grad_norm_sum": 0.0,
                 "gradients_sum": 0.0,
                 "tilde_w": 0.0,
@@ -77,11 +79,16 @@ class COCOB(Optimizer):
             super()._create_slots([var])
 
     def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
-        return {"alpha": self._real_hyper("alpha"), "learning_rate": learning_rate}
+        return {
+            "alpha": self._real_hyper("alpha"),
+            "learning_rate": learning_rate,
+            "epsilon": self.epsilon,
+        }
 
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             **self._hyper_config("alpha", "learning_rate"),
             "decay": self._initial_decay,
+            "epsilon": self.epsilon,
         }
