@@ -146,6 +146,11 @@ class GradientAccumulation(Wrapper):
                 rows.assign(tf.ones_like(rows), read_value=False),
             )
         values, indices = deduplicate(grad.values, grad.indices)
+        if compiling():
+            # XLA would add duplicates to the total one by one, and round each time,
+            # were there nothing between their sum and the total.
+            there = tf.reshape(indices >= 0, [-1] + [1] * (values.shape.rank - 1))
+            values = tf.where(there, values, tf.zeros_like(values))
         ones = tf.ones(tf.shape(indices), rows.dtype)
         return tf.group(
             update_rows(_add, [total], [False], values, indices, {}),
