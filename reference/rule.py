@@ -137,15 +137,8 @@ def framed(
     own, kept = _lines(rule.function)
     extra = _lines(after)[0] if after else []
     name = rule.function.__name__
-    source = "\n".join(
-        [
-            f"def {name}({', '.join(arguments)}):",
-            *_lines(before)[0],
-            *own,
-            *extra,
-            *kept,
-        ]
-    )
+    lines = [*_lines(before)[0], *own, *extra, *kept]
+    source = "\n".join([f"def {name}({', '.join(arguments)}):", *lines, ""])
     # As a file, so that the source is found wherever a function's is.
     file = f"<{name} after {before.__name__}, {id(rule):#x}>"
     linecache.cache[file] = len(source), None, source.splitlines(True), file

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def untouched_rows_too(w, touched, decayed):
     return w
 
 
-@lru_cache
+@cache
 def decaying(
     rule: Rule, sparse: str | None, decay_rows: str, times_learning_rate: bool
 ) -> Rule:
