@@ -255,7 +255,7 @@ class Optimizer(Driver):
         for f in fields(self):
             value = getattr(self, f.name)
             if domain := f.metadata.get("domain"):
-                optional = f.default is None and value is None
+                optional = value is None and str(f.type).endswith("| None")
                 if not optional and not callable(value):
                     object.__setattr__(self, f.name, _in_domain(f.name, value, domain))
         if self.clipnorm is not None and self.global_clipnorm is not None:
@@ -554,7 +554,12 @@ class Optimizer(Driver):
 
         if isinstance(g, IndexedSlices):
             new = apply_sparse(
-                update, tensors, g, self.policy, by_rows=self.elementwise
+                update,
+                tensors,
+                g,
+                self.policy,
+                by_rows=self.elementwise,
+                whole=[symbol for symbol, slot in rule.slots.items() if slot.shape],
             )
         else:
             new = update({**tensors, "g": g, "touched": np.True_})

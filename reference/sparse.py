@@ -7,7 +7,7 @@ rule's slots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -75,6 +75,7 @@ def apply_sparse(
     policy: SparsePolicy,
     *,
     by_rows: bool,
+    whole: Collection[str] = (),
 ) -> dict[str, Array]:
     """The tensors after one sparse step.
 
@@ -85,6 +86,7 @@ def apply_sparse(
         gradient: unique indices.
         policy: which rows are kept.
         by_rows: the rule may be applied to some rows alone.
+        whole: tensors without rows that go with the weight's; they change as a whole.
     """
     rows, shape = gradient.indices, tensors["w"].shape
     if by_rows and all(policy.of(symbol) is TOUCHED for symbol in tensors):
@@ -98,7 +100,7 @@ def apply_sparse(
     new = update({**tensors, "g": dense_gradient, "touched": touched})
     return {
         symbol: new[symbol]
-        if policy.of(symbol) is EVERY or tensors[symbol].shape != shape
+        if policy.of(symbol) is EVERY or symbol in whole
         else _replaced(tensors[symbol], rows, new[symbol][rows])
         for symbol in tensors
     }

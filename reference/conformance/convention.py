@@ -17,6 +17,7 @@ import numpy as np
 
 from ..gradients import Array
 from ..optimizer import Arithmetic, Optimizer
+from . import matrices  # noqa: F401 - bounds of functions of whole matrices
 from .rounding import FLOAT32, FLOAT64, Bounded, Format, Platform, Rounding
 
 

@@ -15,6 +15,7 @@ import reference
 from reference import IndexedSlices, State
 from reference.conformance.convention import BoundedArithmetic, Convention
 from reference.conformance.rounding import FLOAT64, IEEE
+from reference.linalg import leading_pair
 from reference.optimizer import Arithmetic
 
 DIGITS = 50
@@ -58,6 +59,9 @@ class Digits(np.lib.mixins.NDArrayOperatorsMixin):
     def reshape(self, *shape):
         return Digits(self.numbers.reshape(shape))
 
+    def __int__(self):
+        return int(self.numbers.item())
+
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if ufunc is np.matmul:
             return Digits(np.matmul(*(x.numbers for x in inputs)))
@@ -98,6 +102,14 @@ class Digits(np.lib.mixins.NDArrayOperatorsMixin):
         return np.vectorize(float, otypes=[float])(away)
 
 
+@leading_pair.register
+def _(matrix: Digits) -> Digits:
+    if not np.any(matrix.numbers):
+        return Digits.of(np.zeros(matrix.shape))
+    u, _, vt = mpmath.svd_r(mpmath.matrix(matrix.numbers.tolist()))
+    return Digits(np.outer([u[i, 0] for i in range(u.rows)], list(vt[0, :])))
+
+
 to_mpf = np.frompyfunc(mpmath.mpf, 1, 1)
 
 FUNCTIONS = {
@@ -114,6 +126,7 @@ FUNCTIONS = {
     "tanh": mpmath.tanh,
     "maximum": max,
     "minimum": min,
+    "equal": lambda x, y: x == y,
     "less": lambda x, y: x < y,
     "less_equal": lambda x, y: x <= y,
     "greater": lambda x, y: x > y,
@@ -171,7 +184,7 @@ def pairs(optimizer, first, second, third):
     for i, slots in enumerate(
         zip(first[1].slots, second[1].slots, third[1].slots, strict=True)
     ):
-        for name in optimizer.slots:
+        for name in slots[0]:
             yield f"{name} of weight {i}", tuple(each[name] for each in slots)
     for name in first[1].shared:
         yield name, tuple(each[1].shared[name] for each in (first, second, third))

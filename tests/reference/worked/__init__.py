@@ -58,17 +58,33 @@ def worked(function):
     return function
 
 
-def compare(optimizer, steps, gradients, shape):
+MATRICES = {}
+
+
+def worked_matrix(function):
+    """Register a case of a rule that asks for two axes or more.
+
+    The function returns the optimizer, the weight, two gradients, and a list of two
+    pairs: the weight and the values of its slots, by name, after each step.
+    """
+    MATRICES[function.__name__] = function()
+    return function
+
+
+def compare(optimizer, steps, gradients, shape, start=W):
     tolerance = bound(
-        W, G1, G2, *[values for w, slots in steps for values in (w, *slots.values())]
+        start,
+        G1,
+        G2,
+        *[values for w, slots in steps for values in (w, *slots.values())],
     )
-    w = np.array(W).reshape(shape)
+    w = np.array(start).reshape(shape)
     state = optimizer.init(w)
     for (due_w, due), g in zip(steps, gradients, strict=True):
         w, state = optimizer.step(w, g, state)
         came = {**state.slots[0], **state.shared}
         assert set(came) == set(due)
-        assert np.all(np.abs(w.reshape(3) - due_w) <= tolerance)
+        assert np.all(np.abs(w.ravel() - np.ravel(due_w)) <= tolerance)
         for slot, values in due.items():
             error = np.abs(np.reshape(came[slot], np.shape(values)) - values)
             assert np.all(error <= tolerance), slot
