@@ -90,7 +90,7 @@ def check(
     strict: bool | None = None,
     seed: int = 0,
     jobs: int = 1,
-    thorough: bool = False,
+    thorough: bool | None = False,
     scenario: str | None = None,
     constant_rate: bool | None = None,
     progress: Progress | None = None,
@@ -117,7 +117,8 @@ def check(
         strict: accept the ideal convention alone. Default: for ``tf_impl``.
         seed: of the scenarios.
         jobs: processes that share the runs; more than one needs a target by name.
-        thorough: on failure in float32, search long for what is wrong.
+        thorough: on failure in float32, search long for what is wrong; ``None``: do
+            not search.
         scenario: one of ``scenarios`` alone.
         constant_rate: leave out what changes the learning rate. Default: as the map of
             dialects says.
@@ -231,7 +232,7 @@ def _run(
     cases: list[Case],
     request: tuple,
     ways: tuple,
-    judging: tuple[int, bool, bool],
+    judging: tuple[int, bool, bool | None],
     jobs: int,
 ) -> Iterator[tuple[int, list[Result], list[str]]]:
     if jobs == 1:
@@ -256,7 +257,9 @@ def _begin_job(request: tuple, ways: tuple) -> None:
     _prepare(_cases_of_job)
 
 
-def _job(index: int, judging: tuple[int, bool, bool]) -> tuple[list[Result], list[str]]:
+def _job(
+    index: int, judging: tuple[int, bool, bool | None]
+) -> tuple[list[Result], list[str]]:
     return _results(_cases_of_job[index], *judging)
 
 
@@ -451,7 +454,7 @@ def _settings(
 
 
 def _results(
-    case: Case, seed: int, strict: bool, thorough: bool
+    case: Case, seed: int, strict: bool, thorough: bool | None
 ) -> tuple[list[Result], list[str]]:
     """The result for each kind of gradient; what there is to say about all."""
     setting = case.setting
@@ -460,7 +463,7 @@ def _results(
     if hidden:
         notes.append(f"not seen, checked through the weights: {', '.join(hidden)}")
     found, ideally = _best_conventions(case, runs, strict)
-    diagnosable = isinstance(case.optimizer, Optimizer)
+    diagnosable = thorough is not None and isinstance(case.optimizer, Optimizer)
     for kind, message in refused.items():
         alone = not found and not (case.scenario and started)
         if kind not in found and (case.must_run or alone):

@@ -35,7 +35,7 @@ ENOUGH = 5
 """Explanations that are worth showing."""
 
 SECONDS = 8.0
-"""How long a thorough search may last; another one lasts a quarter of that."""
+"""Processor time of a thorough search; another one gets a quarter of that."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def diagnose(
     """
     seconds = SECONDS if thorough else SECONDS / 4
     search = _Search(
-        runs, convention, setting, platform, kinds, time.monotonic() + seconds
+        runs, convention, setting, platform, kinds, time.process_time() + seconds
     )
     nearly: list[tuple[int, Explanation]] = []
     for tier in search.tiers():
@@ -96,7 +96,7 @@ def diagnose(
         if exact:
             return exact
         if found and not nearly:
-            search.deadline = min(search.deadline, time.monotonic() + seconds / 4)
+            search.deadline = min(search.deadline, time.process_time() + seconds / 4)
         nearly += found
     if nearly:
         nearly.sort(key=lambda item: item[0])
@@ -199,7 +199,7 @@ class _Search:
 
     @property
     def late(self) -> bool:
-        return time.monotonic() > self.deadline
+        return time.process_time() > self.deadline
 
     def tiers(self) -> Iterator[Iterable[Mutant]]:
         """Versions to try, the likeliest first; one that fits ends the search."""

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..gradients import IndexedSlices, deduplicate
-from ..optimizer import Arithmetic, Optimizer, State
+from ..optimizer import Optimizer, State
 from ..rule import Rule, SharedRule
-from ..schedules import LearningRateSchedule
-from ..sparse import POLICIES
-from .rounding import BFLOAT16
 from .scenarios import Program
 
 OLD = "old_"
+
+Functions = Mapping[str, Rule | SharedRule]
+"""Rules by the names of their functions; ``"shared"`` is the one of the step."""
+
+Resume = Callable[[Optimizer, State], tuple[Optimizer, State]]
+"""What a resume makes of an optimizer and its state."""
 
 
 @dataclass(frozen=True)
@@ -35,110 +37,164 @@ class Mutant:
         sentence: what is wrong, for people.
         line: the line of the rule, from 1; 0 where it is the driver's.
         edit: the line as it reads in the mutant; empty where it is the driver's.
-        optimizer: the wrong version; drives like the right one.
-        functions: the mutated functions by role, ``"rule"`` or ``"shared"``.
+        driver: the optimizer, wrong where the driver is.
+        functions: the rules that are edited.
         program: the inputs as this version takes them.
+        resumed: what goes wrong where a run is resumed.
+        tree: the function that is edited.
+        needs: the letters without which the driver cannot be wrong in this way.
+        whole: what it does to a weight depends on all others.
     """
 
     sentence: str
     line: int
     edit: str
-    optimizer: Optimizer
-    functions: dict[str, Callable[..., Any]]
+    driver: Optimizer
+    functions: Functions = field(default_factory=dict)
     program: Callable[[Program], Program] = lambda program: program
+    resumed: Resume | None = None
+    tree: ast.FunctionDef | None = None
+    needs: frozenset[str] = frozenset()
+    whole: bool = False
+
+    @cached_property
+    def optimizer(self) -> Optimizer:
+        """The wrong version; drives like the right one."""
+        if not self.functions:
+            return self.driver
+        return with_rules(self.driver, self.functions)
 
 
 @lru_cache(maxsize=8)
 def rule_mutants(optimizer: Optimizer) -> tuple[Mutant, ...]:
     """Every single edit of the rule, and of the shared rule if there is one."""
     return tuple(
-        _mutant(optimizer, role, rule, line, sentence, tree)
-        for role, rule in _functions(optimizer).items()
-        for line, sentence, tree in _edits(rule)
+        mutant(optimizer, rule, line, sentence, tree)
+        for rule in functions_of(optimizer).values()
+        for line, sentence, tree in edits(rule)
     )
 
 
-def renames(optimizer: Optimizer) -> list[Mutant]:
-    """One name read differently everywhere, as ``t`` by ``t + 1``."""
-    mutants = []
-    for role, rule in _functions(optimizer).items():
-        tree = _parsed(rule)
+def renames(optimizer: Optimizer) -> Iterator[Mutant]:
+    """Two names swapped; one read differently everywhere, as ``t`` by ``t + 1``."""
+    for rule in functions_of(optimizer).values():
+        names = [n for n in rule.parameters if n not in ("w", "g")]
+        for i, name in enumerate(names):
+            for other in names[i + 1 :]:
+                sentence = f"`{name}` and `{other}` are swapped"
+                yield _renamed(optimizer, rule, {name: other, other: name}, sentence)
         for name in rule.parameters:
             for new in [*_variants(name), *rule.parameters]:
                 if new == name or (new in rule.parameters and name in ("w", "g")):
                     continue
-                renamed = _Renamed(name, new).visit(copy.deepcopy(tree))
-                ast.fix_missing_locations(renamed)
                 sentence = f"`{new}` stands wherever the rule has `{name}`"
-                mutants.append(_mutant(optimizer, role, rule, 0, sentence, renamed))
-    return mutants
+                yield _renamed(optimizer, rule, {name: new}, sentence)
+
+
+def _renamed(
+    optimizer: Optimizer,
+    rule: Rule | SharedRule,
+    change: Mapping[str, str],
+    sentence: str,
+) -> Mutant:
+    tree = parsed(rule)
+    before = [ast.unparse(statement) for statement in tree.body]
+    tree = _Renamed(change).visit(tree)
+    after = [ast.unparse(statement) for statement in tree.body]
+    lines = [n for n, (a, b) in enumerate(zip(before, after, strict=True), 1) if a != b]
+    return mutant(optimizer, rule, min(lines, default=0), sentence, tree)
 
 
 def pairs(optimizer: Optimizer, line: int) -> Iterator[Mutant]:
-    """Two edits within one line of the rule."""
+    """Two likely edits within one line of the rule."""
     rule = optimizer.rule
-    for _, first, tree in _edits(rule, only_line=line):
-        for _, second, twice in _edits(rule, tree=tree, only_line=line):
+    for _, first, tree in edits(rule, only_line=line, likely=True):
+        for _, second, twice in edits(rule, tree=tree, only_line=line, likely=True):
             sentence = f"{first}; {second}"
-            yield _mutant(optimizer, "rule", rule, line, sentence, twice)
+            yield mutant(optimizer, rule, line, sentence, twice)
 
 
-def _functions(optimizer: Optimizer) -> dict[str, Rule | SharedRule]:
-    functions: dict[str, Rule | SharedRule] = {"rule": optimizer.rule}
+def functions_of(optimizer: Optimizer) -> dict[str, Rule | SharedRule]:
+    """The rules that an optimizer selects, by name."""
+    functions: dict[str, Rule | SharedRule] = {
+        rule.function.__name__: rule for rule in optimizer.variants
+    }
     if optimizer.shared:
         functions["shared"] = optimizer.shared
     return functions
 
 
-def _parsed(rule: Rule | SharedRule) -> ast.FunctionDef:
+def parsed(rule: Rule | SharedRule) -> ast.FunctionDef:
+    """The function of a rule."""
     tree = ast.parse(rule.source).body[0]
     assert isinstance(tree, ast.FunctionDef)
     return tree
 
 
-def _mutant(
+def mutant(
     optimizer: Optimizer,
-    role: str,
     rule: Rule | SharedRule,
     line: int,
     sentence: str,
     tree: ast.FunctionDef,
 ) -> Mutant:
-    function = _compiled(rule, tree)
-    mutated = replace(rule, function=function)
-    attribute: Any = mutated if role == "shared" else property(lambda self: mutated)
-    edit = ast.unparse(tree.body[line - 1]).replace(OLD, "old ") if line else ""
-    return Mutant(
-        sentence, line, edit, _with(optimizer, **{role: attribute}), {role: function}
-    )
+    """The optimizer with one rule replaced by an edited one."""
+    edited = replace(rule, function=compiled(rule, tree))
+    edit = shown(tree.body[line - 1]) if line else ""
+    name = "shared" if isinstance(rule, SharedRule) else tree.name
+    return Mutant(sentence, line, edit, optimizer, {name: edited}, tree=tree)
 
 
-def _with(optimizer: Optimizer, **attributes: Any) -> Optimizer:
+def shown(node: ast.AST) -> str:
+    """Code as people read it."""
+    return ast.unparse(node).replace(OLD, "old ")
+
+
+def redefined(optimizer: Optimizer, **attributes: Any) -> Optimizer:
     """The same hyperparameters in a class that differs in some attributes."""
     cls = type(optimizer)
     new = type(cls.__name__, (cls,), {"__module__": cls.__module__, **attributes})
     return new(**{f.name: getattr(optimizer, f.name) for f in fields(optimizer)})
 
 
-def _compiled(rule: Rule | SharedRule, tree: ast.FunctionDef) -> Callable[..., Any]:
+def with_rules(optimizer: Optimizer, functions: Functions) -> Optimizer:
+    """The same hyperparameters in a class with other rules of the same names."""
+    base: Any = type(optimizer)
+    rules = {n: r for n, r in functions.items() if isinstance(r, Rule)}
+
+    def chosen(right: Rule) -> Rule:
+        return rules.get(right.function.__name__, right)
+
+    attributes: dict[str, Any] = {
+        "rule": property(lambda self: chosen(base.rule.fget(self))),
+        "rule_for": lambda self, shape: chosen(base.rule_for(self, shape)),
+        "variants": property(lambda self: tuple(map(chosen, base.variants.fget(self)))),
+    }
+    if "shared" in functions:
+        attributes["shared"] = functions["shared"]
+    return redefined(optimizer, **attributes)
+
+
+def compiled(rule: Rule | SharedRule, tree: ast.FunctionDef) -> Callable[..., Any]:
     """The function, with the old values of its state at hand."""
-    tree = copy.deepcopy(tree)
-    state = [n for n in (*rule.slots, "w") if n in rule.parameters]
+    parameters = [argument.arg for argument in tree.args.args]
+    state = [n for n in (*rule.slots, "w") if n in parameters]
     kept = [ast.parse(f"{OLD}{name} = {name}").body[0] for name in state]
-    tree.body = [*kept, *tree.body]
-    module = ast.fix_missing_locations(ast.Module([tree], []))
+    function = copy.copy(tree)
+    function.body = [*kept, *tree.body]
+    module = ast.fix_missing_locations(ast.Module([function], []))
     scope: dict[str, Any] = {"np": np}
     exec(compile(module, f"<mutant of {rule.function.__name__}>", "exec"), scope)
     return scope[tree.name]
 
 
 class _Renamed(ast.NodeTransformer):
-    def __init__(self, name: str, new: str) -> None:
-        self.name, self.new = name, new
+    def __init__(self, change: Mapping[str, str]) -> None:
+        self.change = change
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id == self.name and isinstance(node.ctx, ast.Load):
-            return ast.parse(self.new, mode="eval").body
+        if node.id in self.change and isinstance(node.ctx, ast.Load):
+            return _expression(self.change[node.id])
         return node
 
 
@@ -153,60 +209,88 @@ def _variants(name: str) -> list[str]:
 Edit = tuple[int, str, ast.FunctionDef]
 
 
-def _edits(
+def edits(
     rule: Rule | SharedRule,
     tree: ast.FunctionDef | None = None,
     only_line: int | None = None,
+    *,
+    likely: bool = False,
 ) -> Iterator[Edit]:
-    tree = tree or _parsed(rule)
-    original = ast.unparse(tree)
-    seen = {original}
-    for edit in _all_edits(rule, tree, only_line):
-        text = ast.unparse(edit[2])
-        if text not in seen:
-            seen.add(text)
+    """Single edits, each once: the line, what is wrong, and the function.
+
+    Args:
+        rule: the rule that is edited.
+        tree: the function to start from; default that of the rule.
+        only_line: leave all other lines alone.
+        likely: without those that nobody makes by mistake.
+    """
+    tree = tree or parsed(rule)
+    seen: set[tuple[str, ...]] = set()
+    before = [ast.unparse(statement) for statement in tree.body]
+    for edit in _all_edits(rule, tree, only_line, likely):
+        after = tuple(
+            old if new is same else ast.unparse(new)
+            for new, same, old in zip(edit[2].body, tree.body, before, strict=True)
+        )
+        if after not in seen and list(after) != before:
+            seen.add(after)
             yield edit
 
 
 def _all_edits(
-    rule: Rule | SharedRule, tree: ast.FunctionDef, only_line: int | None
+    rule: Rule | SharedRule, tree: ast.FunctionDef, only_line: int | None, likely: bool
 ) -> Iterator[Edit]:
     scope = list(rule.parameters)
     state = {n for n in (*rule.slots, "w") if n in rule.parameters}
     assigned: set[str] = set()
     for index, statement in enumerate(tree.body):
-        line = index + 1
         if isinstance(statement, ast.Assign):
-            wanted = only_line in (None, line)
-            if wanted:
-                old = [OLD + n for n in state if n in assigned]
-                yield from _in_statement(tree, index, [*scope, *old])
+            if only_line in (None, index + 1):
+                old = [OLD + n for n in sorted(state & assigned)]
+                yield from _in_statement(tree, index, [*scope, *old], likely)
                 yield from _whole_statements(tree, index, state)
-            target = statement.targets[0]
-            assert isinstance(target, ast.Name)
-            assigned.add(target.id)
-            if target.id not in scope:
-                scope.append(target.id)
+            for name in _targets(statement):
+                assigned.add(name)
+                if name not in scope:
+                    scope.append(name)
         elif isinstance(statement, ast.Return) and only_line is None:
             yield from _returns(tree, index, state)
 
 
+def _targets(statement: ast.Assign) -> list[str]:
+    names = ast.walk(statement.targets[0])
+    return [node.id for node in names if isinstance(node, ast.Name)]
+
+
 def _in_statement(
-    tree: ast.FunctionDef, index: int, scope: Sequence[str]
+    tree: ast.FunctionDef, index: int, scope: Sequence[str], likely: bool
 ) -> Iterator[Edit]:
     statement = tree.body[index]
     assert isinstance(statement, ast.Assign)
     yield from _moved_epsilon(tree, index)
     for place, node in enumerate(ast.walk(statement.value)):
-        for new in _replacements(node, scope):
-            mutated = copy.deepcopy(tree)
-            changed = mutated.body[index]
-            assert isinstance(changed, ast.Assign)
+        for new in _replacements(node, scope, likely):
+            changed = copy.deepcopy(statement)
             old = list(ast.walk(changed.value))[place]
             changed.value = _Swap(old, new).visit(changed.value)
-            ast.fix_missing_locations(mutated)
-            after = ast.unparse(changed).replace(OLD, "old ")
-            yield index + 1, _sentence(node, new, after), mutated
+            sentence = _sentence(node, new, shown(changed))
+            yield index + 1, sentence, with_line(tree, index, changed)
+    for name in _coefficients_read_twice(statement, scope):
+        for other in [*scope, f"(1 - {name})"]:
+            if other != name and other not in ("w", "g"):
+                changed = _Renamed({name: other}).visit(copy.deepcopy(statement))
+                sentence = f"`{other.replace(OLD, 'old ')}` instead of every `{name}`"
+                sentence = f"{sentence}: the line is `{shown(changed)}`"
+                yield index + 1, sentence, with_line(tree, index, changed)
+
+
+def _coefficients_read_twice(
+    statement: ast.Assign, scope: Sequence[str]
+) -> dict[str, None]:
+    read = [n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)]
+    targets = _targets(statement)
+    names = [n for n in read if read.count(n) > 1 and n in scope and n not in targets]
+    return dict.fromkeys(n for n in names if n not in ("w", "g"))
 
 
 class _Swap(ast.NodeTransformer):
@@ -217,23 +301,46 @@ class _Swap(ast.NodeTransformer):
         return self.new if node is self.old else self.generic_visit(node)
 
 
+_MISSING: dict[type, str] = {
+    ast.Add: "the term `{}` is missing",
+    ast.Sub: "the term `- {}` is missing",
+    ast.Mult: "the factor `{}` is missing",
+    ast.Div: "the division by `{}` is missing",
+    ast.Pow: "the power `** {}` is missing",
+}
+
+
 def _sentence(old: ast.AST, new: ast.AST, after: str) -> str:
-    was, now = ast.unparse(old), ast.unparse(new).replace(OLD, "old ")
-    if isinstance(old, ast.BinOp) and now in (
-        ast.unparse(old.left),
-        ast.unparse(old.right),
-    ):
-        what = f"`{was}` is only `{now}`"
-    else:
-        what = f"`{now}` instead of `{was}`"
+    was, now = ast.unparse(old), shown(new)
+    what = f"`{_short(now)}` instead of `{_short(was)}`"
+    if isinstance(old, ast.BinOp):
+        left, right = ast.unparse(old.left), ast.unparse(old.right)
+        if now == left:
+            what = _MISSING[type(old.op)].format(_short(right))
+        elif now == right and isinstance(old.op, ast.Add | ast.Mult):
+            what = _MISSING[type(old.op)].format(_short(left))
+    elif isinstance(old, ast.Call) and now in map(ast.unparse, old.args):
+        function = _FUNCTIONS.get(ast.unparse(old.func).removeprefix("np."))
+        what = f"the {function} of `{_short(now)}` is missing" if function else what
     return f"{what}: the line is `{after}`"
+
+
+_FUNCTIONS = {
+    "sqrt": "square root",
+    "abs": "absolute value",
+    "sign": "sign",
+    "maximum": "maximum",
+    "minimum": "minimum",
+}
 
 
 def _expression(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-def _replacements(node: ast.AST, scope: Sequence[str]) -> Iterator[ast.expr]:
+def _replacements(
+    node: ast.AST, scope: Sequence[str], likely: bool
+) -> Iterator[ast.expr]:
     if isinstance(node, ast.Name) and node.id == "np":
         return
     if isinstance(node, ast.BinOp):
@@ -248,7 +355,9 @@ def _replacements(node: ast.AST, scope: Sequence[str]) -> Iterator[ast.expr]:
             yield node.right
             if isinstance(node.op, ast.Sub | ast.Div):
                 yield ast.BinOp(node.right, node.op, node.left)
-        yield from map(_expression, _wrapped(f"({left}) {_symbol(node.op)} ({right})"))
+        if not likely:
+            text = f"({left}) {_symbol(node.op)} ({right})"
+            yield from map(_expression, _wrapped(text))
     elif isinstance(node, ast.Name):
         for name in scope:
             if name != node.id:
@@ -256,7 +365,8 @@ def _replacements(node: ast.AST, scope: Sequence[str]) -> Iterator[ast.expr]:
         if node.id == "t":
             yield from map(_expression, ("(t - 1)", "(t + 1)"))
         else:
-            yield from map(_expression, (f"1 - {node.id}", *_wrapped(node.id)))
+            wrapped = _wrapped(node.id)[: 2 if likely else None]
+            yield from map(_expression, (f"1 - {node.id}", *wrapped))
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         for value in {0, 1, 2, node.value + 1, node.value - 1} - {node.value}:
             yield ast.Constant(value)
@@ -267,7 +377,7 @@ def _replacements(node: ast.AST, scope: Sequence[str]) -> Iterator[ast.expr]:
         other = {"np.maximum": "np.minimum", "np.minimum": "np.maximum"}.get(name)
         if other:
             yield _expression(f"{other}({arguments})")
-        if len(node.args) == 1:
+        if len(node.args) == 1 and not likely:
             yield from map(_expression, _wrapped(ast.unparse(node)))
     elif isinstance(node, ast.UnaryOp):
         yield node.operand
@@ -342,47 +452,58 @@ def _epsilon_in_maximum(tree: ast.FunctionDef, index: int, node: Any) -> Iterato
             continue
         text = ast.unparse(statement)
         if text.startswith(f"{name} = np.maximum(") and text.endswith(")"):
-            mutated = copy.deepcopy(tree)
-            mutated.body[earlier] = ast.parse(f"{text[:-1]} + epsilon)").body[0]
-            here = ast.unparse(mutated.body[index]).replace(ast.unparse(node), name, 1)
+            inside = ast.parse(f"{text[:-1]} + epsilon)").body[0]
+            mutated = with_line(tree, earlier, inside)
+            here = ast.unparse(tree.body[index]).replace(ast.unparse(node), name, 1)
             mutated.body[index] = ast.parse(here).body[0]
             sentence = "epsilon is inside the maximum instead of added to it"
-            yield earlier + 1, sentence, ast.fix_missing_locations(mutated)
+            yield earlier + 1, sentence, mutated
 
 
 def _short(text: str) -> str:
-    text = text.replace("np.", "")
-    while text.startswith("(") and text.endswith(")"):
-        text = text[1:-1]
-    return text
+    """Without ``np.`` and outer brackets."""
+    if "old " not in text:
+        text = ast.unparse(_expression(text))
+    return text.replace("np.", "")
+
+
+def with_line(
+    tree: ast.FunctionDef, index: int, statement: ast.stmt
+) -> ast.FunctionDef:
+    """The function with another statement in one place."""
+    changed = copy.copy(tree)
+    changed.body = [*tree.body]
+    changed.body[index] = statement
+    return changed
 
 
 def _line_edit(tree: ast.FunctionDef, index: int, sentence: str, text: str) -> Edit:
-    mutated = copy.deepcopy(tree)
-    mutated.body[index] = ast.parse(text).body[0]
-    return index + 1, sentence, ast.fix_missing_locations(mutated)
+    statement = ast.parse(text).body[0]
+    return index + 1, sentence, with_line(tree, index, statement)
 
 
 def _whole_statements(
     tree: ast.FunctionDef, index: int, state: set[str]
 ) -> Iterator[Edit]:
-    """The assignment left out, or made one line later."""
+    """The assignment left out, limited by the old value, or made one line later."""
     statement = tree.body[index]
     assert isinstance(statement, ast.Assign)
     name = ast.unparse(statement.targets[0])
     if name not in state:
         return
-    mutated = copy.deepcopy(tree)
-    mutated.body[index] = ast.parse(f"{name} = {name}").body[0]
-    yield index + 1, f"`{name}` is not updated", ast.fix_missing_locations(mutated)
+    yield _line_edit(tree, index, f"`{name}` is not updated", f"{name} = {name}")
+    value = ast.unparse(statement.value)
+    for function in ("maximum", "minimum"):
+        sentence = f"the {function} of `{name}` and its old value is taken"
+        text = f"{name} = np.{function}({OLD}{name}, {value})"
+        yield _line_edit(tree, index, sentence, text)
     following = tree.body[index + 1]
     if isinstance(following, ast.Assign):
-        mutated = copy.deepcopy(tree)
-        body = mutated.body
-        body[index], body[index + 1] = body[index + 1], body[index]
+        swapped = with_line(tree, index, following)
+        swapped.body[index + 1] = statement
         read = ast.unparse(following.targets[0])
         sentence = f"`{read}` is computed before `{name}`, from its old value"
-        yield index + 1, sentence, ast.fix_missing_locations(mutated)
+        yield index + 1, sentence, swapped
 
 
 def _returns(tree: ast.FunctionDef, index: int, state: set[str]) -> Iterator[Edit]:
@@ -395,144 +516,3 @@ def _returns(tree: ast.FunctionDef, index: int, state: set[str]) -> Iterator[Edi
             kept = [OLD + n if n == name else n for n in names]
             sentence = f"the new `{name}` is used and not kept"
             yield _line_edit(tree, index, sentence, f"return {', '.join(kept)}")
-
-
-# The driver and the sparse side.
-
-
-def driver_mutants(optimizer: Optimizer) -> list[Mutant]:
-    """What can be wrong around the rule: counting, schedules, duplicates, rows."""
-    made: list[tuple[str, dict[str, Any]]] = [
-        ("t is one too large", {"coefficients": _counted(1)}),
-        ("t is one too small", {"coefficients": _counted(-1)}),
-        ("the step count is kept in bfloat16", {"coefficients": _counted_coarsely}),
-        ("the schedule is read at t + 1", {"coefficients": _schedule_ahead}),
-        ("an empty sparse gradient is skipped", {"advance": _skipping_empty}),
-        ("indices are shifted by one row", {"advance": _shifted}),
-        *((what, {"summed": _with_duplicates(f)}) for what, f in _DUPLICATES.items()),
-    ]
-    mutants = [
-        Mutant(sentence, 0, "", _with(optimizer, **attributes), {})
-        for sentence, attributes in made
-    ]
-    for name in POLICIES:
-        rows, other = name.replace("_", " "), replace(optimizer, sparse=name)
-        if str(other.policy) != str(optimizer.policy):
-            sentence = f"a sparse gradient changes {rows}, not {optimizer.policy}"
-            mutants.append(Mutant(sentence, 0, "", other, {}))
-        other = replace(optimizer, decay_rows=name)
-        if other.rule is not optimizer.rule:
-            sentence = f"a sparse gradient decays {rows}"
-            mutants.append(Mutant(sentence, 0, "", other, {}))
-    frozen = Mutant(
-        "the learning rate of the first step is kept",
-        0,
-        "",
-        optimizer,
-        {},
-        lambda program: replace(
-            program,
-            learning_rates={},
-            hyperparameters={
-                name: value(0) if isinstance(value, LearningRateSchedule) else value
-                for name, value in program.hyperparameters.items()
-            },
-        ),
-    )
-    return [*mutants, frozen]
-
-
-def _with_duplicates(
-    treat: Callable[[IndexedSlices], IndexedSlices],
-) -> Callable[..., Any]:
-    def summed(self: Optimizer, g: Any, arithmetic: Arithmetic) -> Any:
-        if not isinstance(g, IndexedSlices):
-            return g
-        return treat(replace(g, values=arithmetic.tensor(g.values)))
-
-    return summed
-
-
-def _counted(shift: int) -> Callable[..., Any]:
-    def coefficients(
-        self: Optimizer, iterations: int, arithmetic: Arithmetic
-    ) -> dict[str, Any]:
-        named = Optimizer.coefficients(self, iterations, arithmetic)
-        return {**named, "t": arithmetic.coefficient(iterations + 1 + shift, "t")}
-
-    return coefficients
-
-
-def _counted_coarsely(
-    self: Optimizer, iterations: int, arithmetic: Arithmetic
-) -> dict[str, Any]:
-    named = Optimizer.coefficients(self, iterations, arithmetic)
-    t = float(BFLOAT16.round(iterations + 1))
-    return {**named, "t": arithmetic.coefficient(t, "t")}
-
-
-def _schedule_ahead(
-    self: Optimizer, iterations: int, arithmetic: Arithmetic
-) -> dict[str, Any]:
-    named = Optimizer.coefficients(self, iterations, arithmetic)
-    ahead = Optimizer.coefficients(self, iterations + 1, arithmetic)
-    return {**named, "learning_rate": ahead["learning_rate"]}
-
-
-Advanced = tuple[list[Any], State]
-
-
-def _skipping_empty(
-    self: Optimizer,
-    weights: Sequence[Any],
-    gradients: Sequence[Any],
-    state: State,
-    *others: Any,
-) -> Advanced:
-    kept = [
-        None if isinstance(g, IndexedSlices) and np.size(g.indices) == 0 else g
-        for g in gradients
-    ]
-    return Optimizer.advance(self, weights, kept, state, *others)
-
-
-def _shifted(
-    self: Optimizer,
-    weights: Sequence[Any],
-    gradients: Sequence[Any],
-    state: State,
-    *others: Any,
-) -> Advanced:
-    moved = [
-        replace(g, indices=(np.asarray(g.indices) + 1) % w.shape[0])
-        if isinstance(g, IndexedSlices)
-        else g
-        for w, g in zip(weights, gradients, strict=True)
-    ]
-    return Optimizer.advance(self, weights, moved, state, *others)
-
-
-def _first_kept(g: IndexedSlices) -> IndexedSlices:
-    rows, first = np.unique(g.indices, return_index=True)
-    return replace(g, values=g.values[first], indices=rows)
-
-
-def _last_kept(g: IndexedSlices) -> IndexedSlices:
-    reverse = slice(None, None, -1)
-    return _first_kept(
-        replace(g, values=g.values[reverse], indices=np.asarray(g.indices)[reverse])
-    )
-
-
-def _averaged(g: IndexedSlices) -> IndexedSlices:
-    total = deduplicate(g)
-    _, counts = np.unique(g.indices, return_counts=True)
-    column = counts.reshape((-1,) + (1,) * (total.values.ndim - 1))
-    return replace(total, values=total.values / column.astype(float))
-
-
-_DUPLICATES: dict[str, Callable[[IndexedSlices], IndexedSlices]] = {
-    "the first of several rows with one index is kept, not their sum": _first_kept,
-    "the last of several rows with one index is kept, not their sum": _last_kept,
-    "rows with one index are averaged, not summed": _averaged,
-}

@@ -9,20 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from ..optimizer import Optimizer
+from ..gradients import IndexedSlices
+from ..optimizer import Optimizer, State
 from ..rule import Rule
+from ..schedules import PiecewiseConstantDecay
 from .convention import ideal
+from .driver_faults import clipping_mutants, driver_mutants
 from .evidence import Evidence, collect
-from .judge import judge
-from .mutants import Mutant, driver_mutants, rule_mutants
+from .judge import _Judge, compare, judge
+from .mutants import Mutant, rule_mutants
 from .port import Setting
-from .rounding import FLOAT32, FLOAT64, IEEE
+from .rounding import FLOAT32, FLOAT64, IEEE, SLACK
 from .scenarios import Part, Program, Weight, programs
 from .simulate import simulate
 
 RANDOM_RUNS = 48
 RANDOM_ELEMENTS = 32
 RANDOM_STEPS = 4
+RANDOM_DRIVES = 8
+CLIP_AT = 0.5
 
 
 @dataclass
@@ -33,6 +38,7 @@ class Score:
         mutants: how many were made.
         killed: how many a scenario tells from the rule.
         by: for each scenario, how many it tells.
+        alone: for each scenario, how many it alone tells.
         equivalent: mutants that are the rule, with the evidence.
         surviving: mutants that are not the rule and that no scenario tells.
     """
@@ -40,8 +46,18 @@ class Score:
     mutants: int = 0
     killed: int = 0
     by: Counter[str] = field(default_factory=Counter)
+    alone: Counter[str] = field(default_factory=Counter)
     equivalent: list[tuple[Mutant, str]] = field(default_factory=list)
     surviving: list[Mutant] = field(default_factory=list)
+
+    def add(self, killers: set[str]) -> bool:
+        """Count a mutant and what tells it; False where nothing does."""
+        self.mutants += 1
+        self.killed += bool(killers)
+        self.by.update(killers)
+        if len(killers) == 1:
+            self.alone.update(killers)
+        return bool(killers)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -50,6 +66,7 @@ class Score:
             "equivalent": len(self.equivalent),
             "surviving": len(self.surviving),
             "by": dict(self.by.most_common()),
+            "alone": dict(self.alone.most_common()),
             "evidence": [
                 {"mutant": _shown(mutant), "evidence": why}
                 for mutant, why in self.equivalent
@@ -77,6 +94,7 @@ def score(
         progress(f"{cls.__name__}.{rule.function.__name__}")
         _score_rule(total, optimizers, seed)
         _score_driver(total, optimizers[0], seed)
+    _score_clipping(total, cls(**cls.examples[0]), seed)
     return total
 
 
@@ -95,63 +113,98 @@ def _score_rule(total: Score, optimizers: list[Optimizer], seed: int) -> None:
         seen.append((runs, collect(runs, ideal(FLOAT32), setting, IEEE)))
     reachable = _random_inputs(optimizers[0], seed)
     for mutant in rule_mutants(optimizers[0]):
-        total.mutants += 1
         killers: set[str] = set()
-        for optimizer, (runs, evidence) in zip(optimizers, seen, strict=True):
-            told = _told_columns(mutant, optimizer, evidence)
-            for position, weight in {tuple(x) for x in evidence.where[::2, told].T}:
+        for runs, evidence in seen:
+            for position, weight, part in evidence.tells(mutant.functions):
                 program = runs[position][0].program
-                parts = program.weights[weight].parts
-                killers.add(f"{program.name}: {parts[0].name}")
-        if killers:
-            total.killed += 1
-            total.by.update(killers)
-        elif same := _same_bits(optimizers[0], mutant, reachable):
-            total.equivalent.append((mutant, same))
-        else:
-            total.surviving.append(mutant)
-
-
-def _told_columns(
-    mutant: Mutant, optimizer: Optimizer, evidence: Evidence
-) -> np.ndarray:
-    """The columns that tell a mutant: all where it makes truth values of numbers."""
-    try:
-        return evidence.tells(evidence.results(optimizer, mutant.functions))
-    except TypeError:
-        return np.ones(evidence.where.shape[1], bool)
-
-
-def _score_driver(total: Score, optimizer: Optimizer, seed: int) -> None:
-    setting = Setting(FLOAT32)
-    names = optimizer.rule.parameters
-    for mutant in driver_mutants(optimizer):
-        if mutant.sentence.startswith(("t is", "the step count")) and "t" not in names:
-            continue
-        total.mutants += 1
-        for program in programs(optimizer, setting, seed):
-            if _told(mutant, optimizer, program, setting):
-                total.killed += 1
-                total.by[program.name] += 1
-                break
-        else:
-            if _never_moves_at_rest(optimizer, mutant, seed):
-                why = "the rule changes nothing on a zero gradient: same bits"
-                total.equivalent.append((mutant, why))
+                name = program.weights[weight].parts[part].name
+                killers.add(f"{program.name}: {name}")
+        if not total.add(killers):
+            if same := _same_bits(mutant, reachable):
+                total.equivalent.append((mutant, same))
             else:
                 total.surviving.append(mutant)
 
 
+def _score_driver(total: Score, optimizer: Optimizer, seed: int) -> None:
+    _score_drivers(total, optimizer, driver_mutants(optimizer), seed)
+
+
+def _score_clipping(total: Score, optimizer: Optimizer, seed: int) -> None:
+    for limit in ("clipvalue", "clipnorm", "global_clipnorm"):
+        clipping = optimizer.replaced(**{limit: CLIP_AT})
+        _score_drivers(total, clipping, clipping_mutants(clipping), seed)
+
+
+def _score_drivers(
+    total: Score, optimizer: Optimizer, mutants: list[Mutant], seed: int
+) -> None:
+    setting = Setting(FLOAT32)
+    read = {name for rule in optimizer.variants for name in rule.parameters}
+    if optimizer.shared:
+        read |= {*optimizer.shared.parameters}
+    runs = []
+    for program in programs(optimizer, setting, seed):
+        right = replace(optimizer, **program.hyperparameters)
+        runs.append((program, right, _free_run(right, program, setting)))
+    for mutant in mutants:
+        if not mutant.needs <= read:
+            continue
+        killers: set[str] = set()
+        for program, right, due in runs:
+            if _told(mutant, program, right, due, setting):
+                killers.add(program.name)
+                break
+        if not total.add(killers):
+            if same := _same_runs(optimizer, mutant, seed):
+                total.equivalent.append((mutant, same))
+            else:
+                total.surviving.append(mutant)
+
+
+Due = list[tuple[list[Any], State]]
+
+
+def _free_run(right: Optimizer, program: Program, setting: Setting) -> Due:
+    """What the rule leaves after each step, with its bounds."""
+    start = simulate(right, replace(program, steps=0), setting.dtype)
+    judge = _Judge(start, right, ideal(setting.dtype), setting, IEEE)
+    judge.program = program
+    state = judge._lifted(start.snapshots[0], None)
+    due = []
+    for step in range(program.steps):
+        if step in program.learning_rates:
+            right = right.replaced(learning_rate=program.learning_rates[step])
+        state = judge._advanced(right, state, step)
+        due.append(state)
+    return due
+
+
 def _told(
-    mutant: Mutant, optimizer: Optimizer, program: Program, setting: Setting
+    mutant: Mutant, program: Program, right: Optimizer, due: Due, setting: Setting
 ) -> bool:
+    """Whether a run of a wrong version leaves the bounds; at last step by step."""
     taken = mutant.program(program)
     wrong = replace(mutant.optimizer, **taken.hyperparameters)
-    right = replace(optimizer, **program.hyperparameters)
     try:
-        recording = replace(simulate(wrong, taken, setting.dtype), program=program)
-    except ZeroDivisionError:
+        run = simulate(wrong, taken, setting.dtype, mutant.resumed)
+    except (ArithmeticError, ValueError):
         return True
+    for (weights, state), came in zip(due, run.snapshots[1:], strict=True):
+        if state.iterations != came.state.iterations:
+            return True
+        pairs = [*zip(weights, came.weights, strict=True)]
+        for own, seen in zip(state.slots, came.state.slots, strict=True):
+            pairs += [(own[name], seen[name]) for name in own]
+        shared = came.state.shared
+        pairs += [(x, np.asarray(shared[name])) for name, x in state.shared.items()]
+        if any(np.any(compare(x, y)[0] > SLACK) for x, y in pairs):
+            return True
+    start = run.snapshots[0]
+    unseen: tuple[dict[str, Any], ...] = tuple({} for _ in start.state.slots)
+    if not program.iterations:
+        start = replace(start, state=replace(start.state, slots=unseen))
+    recording = replace(run, program=program, snapshots=[start, *run.snapshots[1:]])
     scores = judge(
         recording, right, ideal(setting.dtype), setting, IEEE, to_the_end=False
     )
@@ -162,13 +215,19 @@ def _random_inputs(optimizer: Optimizer, seed: int) -> Evidence:
     """Inputs of the rule that can be reached, under random hyperparameters."""
     rng = np.random.default_rng([seed, 1])
     runs = []
+    shapes: list[tuple[int, ...]] = [(RANDOM_ELEMENTS,)]
+    if not optimizer.elementwise:
+        shapes = [(RANDOM_ELEMENTS // 4,), (4, 2), (2, 4)]
     for _ in range(RANDOM_RUNS):
         chosen: dict[str, Any] = _random_hyperparameters(optimizer, rng)
         random = replace(optimizer, **chosen)
-        size = (RANDOM_STEPS, RANDOM_ELEMENTS)
-        gradients = rng.normal(size=size) * 10.0 ** rng.uniform(-3, 2, size)
-        part = Part("random", "", rng.normal(size=RANDOM_ELEMENTS), tuple(gradients))
-        program = Program("random", "", (Weight((part,)),), RANDOM_STEPS)
+        weights = []
+        for shape in shapes:
+            size = (RANDOM_STEPS, *shape)
+            gradients = rng.normal(size=size) * 10.0 ** rng.uniform(-3, 2, size)
+            part = Part("random", "", rng.normal(size=shape), tuple(gradients))
+            weights.append(Weight((part,)))
+        program = Program("random", "", tuple(weights), RANDOM_STEPS)
         runs.append((simulate(random, program, FLOAT64), random))
     return collect(runs, ideal(FLOAT64), Setting(FLOAT64), IEEE)
 
@@ -191,20 +250,26 @@ def _random_hyperparameters(
     return chosen
 
 
-def _same_bits(optimizer: Optimizer, mutant: Mutant, inputs: Evidence) -> str:
-    """Evidence that a mutant is the rule, or nothing."""
-    right = inputs.results(optimizer)
-    wrong = inputs.results(optimizer, mutant.functions)
-    for symbol, value in right.items():
-        if not np.array_equal(value, wrong[symbol], equal_nan=True):
-            return ""
-    count = inputs.where.shape[1]
+def _same_bits(mutant: Mutant, inputs: Evidence) -> str:
+    """Evidence that a mutant of the rule is the rule, or nothing."""
+    try:
+        for right, wrong in zip(
+            inputs.results(), inputs.results(mutant.functions), strict=True
+        ):
+            for symbol, value in right.items():
+                if not np.array_equal(value, wrong[symbol], equal_nan=True):
+                    return ""
+    except (ArithmeticError, ValueError, TypeError):
+        return ""
+    count = sum(columns.elements.size for columns in inputs.columns)
     return f"{_reason(mutant)}: same bits on {count} random inputs of the domain"
 
 
 def _reason(mutant: Mutant) -> str:
     if "computed before" in mutant.sentence:
         return "neither line reads what the other assigns"
+    if "and its old value" in mutant.sentence:
+        return "it never falls" if "maximum" in mutant.sentence else "it never grows"
     if "np.sign(np.sign(" in mutant.edit:
         return "the sign of a sign is that sign"
     if "np.abs(" in mutant.edit:
@@ -212,19 +277,60 @@ def _reason(mutant: Mutant) -> str:
     return "equal wherever the rule can come"
 
 
-def _never_moves_at_rest(optimizer: Optimizer, mutant: Mutant, seed: int) -> bool:
-    for program in programs(optimizer, Setting(FLOAT64), seed):
+def _same_runs(optimizer: Optimizer, mutant: Mutant, seed: int) -> str:
+    """Evidence that a wrong driver is none for this rule, or nothing.
+
+    The numbers are small and dyadic, so that sums are exact in whatever order.
+    """
+    rng = np.random.default_rng([seed, 2])
+    for _ in range(RANDOM_DRIVES):
+        program = _random_program(rng)
         right = replace(optimizer, **program.hyperparameters)
-        changed = mutant.program(program)
-        wrong = replace(mutant.optimizer, **changed.hyperparameters)
-        for a, b in zip(
+        taken = mutant.program(program)
+        wrong = replace(mutant.optimizer, **taken.hyperparameters)
+        runs = (
             simulate(right, program, FLOAT64).snapshots,
-            simulate(wrong, changed, FLOAT64).snapshots,
-            strict=True,
-        ):
-            if not all(
-                np.array_equal(x, y, equal_nan=True)
-                for x, y in zip(a.weights, b.weights, strict=True)
-            ):
-                return False
-    return True
+            simulate(wrong, taken, FLOAT64, mutant.resumed).snapshots,
+        )
+        for a, b in zip(*runs, strict=True):
+            if a.state.iterations != b.state.iterations:
+                return ""
+            pairs = [*zip(a.weights, b.weights, strict=True)]
+            for own, other in zip(a.state.slots, b.state.slots, strict=True):
+                pairs += [(own[name], other[name]) for name in own]
+            if not all(np.array_equal(x, y, equal_nan=True) for x, y in pairs):
+                return ""
+    linear = "step of its own" in mutant.sentence and not optimizer.rule.slots
+    why = (
+        "the rule is linear in the gradient and keeps nothing"
+        if linear
+        else "it makes no difference to this rule"
+        if "zero" not in mutant.sentence and "row" not in mutant.sentence
+        else "the rule changes nothing on a zero gradient"
+    )
+    return f"{why}: same bits in {RANDOM_DRIVES} random runs"
+
+
+def _random_program(rng: np.random.Generator) -> Program:
+    """Rows with duplicates and without any, no gradients, a schedule, a resume."""
+    steps = 6
+
+    def numbers(*shape: int) -> np.ndarray:
+        return rng.integers(-8, 9, shape) * 2.0**-3
+
+    def dense(step: int) -> Any:
+        return None if rng.random() < 0.3 and step else numbers(5)
+
+    def rows(step: int) -> Any:
+        count = int(rng.integers(0, 6))
+        return IndexedSlices(numbers(count, 2), rng.integers(0, 4, count))
+
+    parts = [
+        Part("dense", "", numbers(5), tuple(map(dense, range(steps)))),
+        Part("rows", "", numbers(4, 2), tuple(map(rows, range(steps)))),
+    ]
+    weights = tuple(Weight((part,)) for part in parts)
+    rates = PiecewiseConstantDecay([1, 3], [2.0**-3, 0.5, 2.0**-4])
+    given = {"learning_rate": rates if rng.random() < 0.5 else 2.0**-2}
+    changes = {} if callable(given["learning_rate"]) else {4: 2.0**-1}
+    return Program("random", "", weights, steps, given, changes, resume_before=3)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,13 @@ import reference
 from reference.cli import CONFORMS, DIFFERS, main
 from reference.conformance.convention import ideal
 from reference.conformance.diagnose import diagnose
-from reference.conformance.mutants import _with, driver_mutants, rule_mutants
+from reference.conformance.driver_faults import clipping_mutants, driver_mutants
+from reference.conformance.mutants import (
+    functions_of,
+    parsed,
+    rule_mutants,
+    with_rules,
+)
 from reference.conformance.port import Setting
 from reference.conformance.rounding import FLOAT32, IEEE
 from reference.conformance.scenarios import programs
@@ -64,20 +70,26 @@ def test_a_mutant_runs_as_it_reads():
 
 def test_no_edit_is_made_twice_and_none_is_the_rule():
     for cls in reference.OPTIMIZERS.values():
-        mutants = [m for m in rule_mutants(cls()) if m.line]
-        rule = [line.strip() for line in cls().rule.source.splitlines()]
-        assert len({(m.line, m.edit, m.sentence) for m in mutants}) == len(mutants)
-        assert not any(
-            m.edit.replace(" ** ", "**") in rule
-            for m in mutants
-            if "before" not in m.sentence and "maximum" not in m.sentence
-        )
+        optimizer = cls()
+        rules = {ast.unparse(parsed(r)) for r in functions_of(optimizer).values()}
+        texts = [ast.unparse(m.tree) for m in rule_mutants(optimizer)]
+        assert len(set(texts)) == len(texts) > 0
+        assert not rules & set(texts)
 
 
 def test_the_driver_can_be_wrong_in_each_way():
     sentences = " | ".join(m.sentence for m in driver_mutants(reference.Adam()))
-    for word in ("t is", "schedule", "empty", "shifted", "averaged", "last", "touched"):
+    for word in (
+        *("t is", "t stays", "every weight", "gradients of each weight", "schedule"),
+        *("empty", "shifted", "averaged", "first", "last", "squared one by one"),
+        *("step of its own", "touched", "lost on resume", "made anew", "starts at"),
+    ):
         assert word in sentences
+    clipping = " | ".join(
+        m.sentence for m in clipping_mutants(reference.Adam(clipnorm=1.0))
+    )
+    for word in ("before rows", "not clipped", "global_clipnorm", "each row"):
+        assert word in clipping
 
 
 @pytest.mark.slow
@@ -148,12 +160,14 @@ def test_diagnose_prints_line_and_edit(capsys):
     assert first["reproduces"] == "everything"
 
 
-def test_an_edit_that_mends_a_shared_slot_alone_is_told_by_its_name():
+def test_two_faults_in_different_rules_are_told_slot_by_slot():
     nadam, setting = reference.Nadam(), Setting(FLOAT32)
     by_edit = {mutant.edit: mutant for mutant in rule_mutants(nadam)}
-    shared = by_edit["P = P + mu"].functions["shared"]
-    rule = by_edit["v = beta_2 * v + (1 - beta_2) * g"].optimizer
-    twice = _with(rule, shared=replace(nadam.shared, function=shared))
+    functions = {
+        **by_edit["P = P + mu"].functions,
+        **by_edit["v = beta_2 * v + (1 - beta_2) * g"].functions,
+    }
+    twice = with_rules(nadam, functions)
     program = programs(nadam, setting, 0, quick=True)[0]
     runs = [(simulate(twice, program, FLOAT32), nadam)]
     judging = (ideal(FLOAT32), setting, IEEE, {"dense"})
