@@ -35,6 +35,7 @@ LAST_STEP = 2**64
 """No counter goes further: where a schedule looks for restarts, it stops here."""
 
 __all__ = [
+    "CosineAnnealing",
     "CosineDecay",
     "CosineDecayRestarts",
     "ExponentialDecay",
@@ -406,6 +407,47 @@ class CosineDecayRestarts(LearningRateSchedule):
             length = exact.multiply(length, growth)
             yield float(start), float(length)
             start = exact.add(start, length)
+
+
+@dataclass(frozen=True)
+class CosineAnnealing(LearningRateSchedule):
+    """A factor that goes down half a cosine in each cycle, the last step included.
+
+    With `p = (step mod total_iterations) / (total_iterations - 1)`:
+    `eta_min + (eta_max - eta_min) * (1 + cos(pi * p)) / 2`.
+
+    keras-adamw's annealing, made for `schedule_multiplier`. The last step of a cycle
+    has `eta_min` itself, so with 0 nothing moves; `CosineDecayRestarts`, as the paper
+    (Loshchilov and Hutter 2016, arXiv:1608.03983, equation 5), never comes to its
+    lowest rate. keras-adamw takes 1 for the first step of all, whatever `eta_max` is.
+
+    Args:
+        total_iterations: Steps of a cycle; above 1.
+        eta_min: Last factor of a cycle; finite, not negative.
+        eta_max: First factor; finite, not negative.
+
+    Raises:
+        ValueError: An argument outside its domain.
+        TypeError: An argument that is not a number.
+
+    >>> schedule = CosineAnnealing(4)
+    >>> print([round(float(schedule(step)), 6) for step in range(5)])
+    [1.0, 0.75, 0.25, 0.0, 1.0]
+    """
+
+    total_iterations: Numbers
+    eta_min: Numbers = 0.0
+    eta_max: Numbers = 1.0
+
+    def __post_init__(self) -> None:
+        _require_not_negative(self, "eta_min", "eta_max")
+        _require(self, "total_iterations", self.total_iterations, 1, "above 1")
+
+    def __call__(self, step: Numbers) -> Numbers:
+        cycle = np.floor(step / self.total_iterations)
+        completed = (step - cycle * self.total_iterations) / (self.total_iterations - 1)
+        cosine = 0.5 * (1 + np.cos(np.pi * completed))
+        return self.eta_min + (self.eta_max - self.eta_min) * cosine
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from reference import schedules
 from reference.conformance.judge import compare
 from reference.conformance.rounding import FLOAT16, FLOAT32, SLACK, Bounded, Rounding
 from reference.schedules import (
+    CosineAnnealing,
     CosineDecay,
     CosineDecayRestarts,
     ExponentialDecay,
@@ -427,6 +428,7 @@ def test_noise_has_the_distribution_that_keras_states(step, variance):
 # What holds for every schedule.
 
 EXAMPLES = {name: cls(*args, **kw) for name, (cls, args, kw, _) in BESIDE_KERAS.items()}
+EXAMPLES["annealing"] = CosineAnnealing(10, 0.2, 0.9)
 EXAMPLES["noisy"] = NoisyLinearCosineDecay(0.1, 200, seed=3)
 EXAMPLES["restarts 1.1"] = CosineDecayRestarts(0.1, 10, 1.1, 0.7)
 
@@ -525,6 +527,8 @@ def test_hyperparameters_may_be_numbers_of_other_kinds(name):
         changed = {"values": [Wrapped(value) for value in schedule.values]}
     elif getattr(schedule, "warmup_target", None) is not None:
         changed = {"warmup_target": Wrapped(schedule.warmup_target)}
+    elif isinstance(schedule, CosineAnnealing):
+        changed = {"eta_max": Wrapped(schedule.eta_max)}
     else:
         rate = schedule.initial_learning_rate
         changed = {"initial_learning_rate": Wrapped(rate)}
