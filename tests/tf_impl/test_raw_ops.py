@@ -3,15 +3,16 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import reference
-from reference import IndexedSlices
+from reference import IndexedSlices, State
 from reference.cli import CONFORMS, DIFFERS, MISUSE, main
-from reference.conformance.port import Setting
+from reference.conformance.port import Setting, Snapshot
 from reference.conformance.rounding import FLOAT32
 from tf_impl.raw_ops import (
     INDICES,
@@ -62,6 +63,11 @@ def test_what_is_not_registered_is_refused():
             **dict.fromkeys(scalars, tf.constant(0.5, tf.bfloat16)),
             grad=tf.constant([1.0], tf.bfloat16),
         )
+
+
+def test_the_page_shows_every_operation():
+    page = (Path(__file__).parents[2] / "docs" / "raw_ops.md").read_text("utf-8")
+    assert all(f"\n{kernel.label} " in page for kernel in KERNELS)
 
 
 # What each surprise is, by hand.
@@ -161,6 +167,22 @@ def test_a_centered_variance_rounds_below_zero_to_nan():
     assert np.any(np.isnan(session.read().weights[0]))
     ours, _ = kernel.rule.run(np.zeros(size, np.float32), [np.float32(g)] * 50)
     assert np.all(np.isfinite(ours))
+
+
+def test_averages_round_where_they_were_not_where_they_come_to():
+    """ms + (g**2 - ms) / 16 * 15 for a gradient of 0: ms / 16 needs no rounding."""
+    kernel = BY_LABEL["ResourceApplyRMSProp"]
+    kernel = replace(kernel, rule=replace(kernel.rule, rho=2.0**-4))
+    start = np.random.default_rng(0).uniform(1, 2, 100).astype(np.float32)
+    zeros = [np.zeros(100, np.float32)]
+    session = KernelSession(kernel, kernel.rule, zeros, Setting(FLOAT32), "")
+    slots = {**kernel.rule.init(zeros).slots[0], "rms": start}
+    state = State(0, (slots,))
+    session.write(Snapshot(zeros, state))
+    session.apply(zeros)
+    _, ours = kernel.rule.step(zeros, zeros, state)
+    assert np.array_equal(ours.slots[0]["rms"], start / 16)
+    assert not np.array_equal(session.read().state.slots[0]["rms"], start / 16)
 
 
 def test_nesterov_of_adam_is_no_nadam():
