@@ -74,6 +74,16 @@ def _parser() -> argparse.ArgumentParser:
     scoring.add_argument("--seed", type=int, default=0, help="of the inputs; default 0")
     scoring.add_argument("--json", metavar="FILE", help="write the score; - is stdout")
 
+    exercising = command(
+        "exercise",
+        _exercise,
+        "show a rule with one wrong line, to be found",
+        "exercise Adam --seed 3",
+    )
+    exercising.add_argument("names", nargs="*", metavar="NAME", help="default: any")
+    exercising.add_argument("--seed", type=int, default=0, help="which; default 0")
+    exercising.add_argument("--answer", action="store_true", help="explain it")
+
     diagnosing = command(
         "diagnose",
         _diagnose,
@@ -431,6 +441,15 @@ def _report(options: argparse.Namespace) -> int:
             _write(name if folder else options.markdown, card.markdown().rstrip())
     _write(options.json, json.dumps([card.to_dict() for card in cards], indent=1))
     return CONFORMS if all(card.explained for card in cards) else DIFFERS
+
+
+def _exercise(options: argparse.Namespace) -> int:
+    from .conformance.check import rule_class
+    from .conformance.exercise import exercise
+
+    classes = [rule_class(name) for name in options.names or OPTIMIZERS]
+    print(exercise(classes, options.seed, answer=options.answer))
+    return CONFORMS
 
 
 def _mutants(options: argparse.Namespace) -> int:
