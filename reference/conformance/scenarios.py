@@ -162,7 +162,7 @@ def programs(
             {
                 name: 1 - 2.0**-9
                 for name in optimizer.hyperparameters()
-                if name.startswith("beta_")
+                if name in ("beta_1", "beta_2", "beta_3")
             },
             iterations=301,
         ),
