@@ -63,6 +63,7 @@ class COCOB(Optimizer):
         self._set_hyper("decay", self._initial_decay)
         self._set_hyper("alpha", alpha)
         self.epsilon = epsilon_or_default(epsilon)
+        self._use_locking = use_locking
         self._define(
             _cocob,
             {
@@ -89,6 +90,7 @@ class COCOB(Optimizer):
         return {
             **super().get_config(),
             **self._hyper_config("alpha", "learning_rate"),
+            "use_locking": self._use_locking,
             "decay": self._initial_decay,
             "epsilon": self.epsilon,
         }
