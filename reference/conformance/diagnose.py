@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -235,7 +236,7 @@ class _Search:
         if optimizer.shared:
             parameters |= {*optimizer.shared.parameters}
         found = [m for m in found if m.needs <= parameters]
-        counting = [m for m in found if m.sentence.startswith(("t ", "the step count"))]
+        counting = [m for m in found if m.sentence.startswith(STATE)]
         return counting, [m for m in found if m not in counting]
 
     def fitting(self, tier: Iterable[Mutant]) -> list[tuple[int, Explanation]]:
@@ -264,7 +265,7 @@ class _Search:
                 found.append((int(left), _explained(version, reproduces)))
                 if sum(not left for left, _ in found) == ENOUGH:
                     break
-        return sorted(found, key=lambda item: item[0])
+        return sorted(found, key=lambda one: (one[0], _far_fetched(one[1].sentence)))
 
     def left_over(
         self, version: Mutant, most: float, runs: Runs | None = None
@@ -448,6 +449,17 @@ def _cut(recording: Recording, kinds: set[str]) -> Recording:
     return replace(recording, program=program, snapshots=snapshots)
 
 
+STATE = ("t ", "the step count", "the slot")
+
+
+def _far_fetched(sentence: str) -> int:
+    """Of explanations that fit alike, people mean the plainer one."""
+    if "is missing" in sentence or not re.search("instead of|too much", sentence):
+        return 0
+    strange = re.match(r"`(epsilon|.*(sign|abs|sqrt)\(.*|.*\*\* 2)` instead", sentence)
+    return 2 if strange else 1
+
+
 def _by_rule(version: Mutant) -> bool:
     """Whether the fault is in the rules alone, so that single calls show it."""
     return bool(version.functions) and version.tree is not None
@@ -581,7 +593,7 @@ def _solved(evidence: Evidence, candidate: Open, limit: int = 10) -> Iterator[fl
         if best == present or abs(best - present) <= 1e-12 * abs(best):
             break
         before, previous, present = after, present, best
-    for digits in (1, 2, 3, 4, 6):
+    for digits in (1, 2, 3, 4, 6, 9):
         yield float(f"{present:.{digits}g}")
 
 

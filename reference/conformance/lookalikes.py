@@ -358,7 +358,7 @@ class Open:
 
     def settled(self, value: float) -> Mutant:
         """The version with that number."""
-        number = f"{value:.6g}"
+        number = f"{value:.9g}"
         text = number if value >= 0 else f"({number})"
         lines = [re.sub(rf"\b{UNKNOWN}\b", text, line) for line in self.lines]
         sentence = self.sentence.format(number)

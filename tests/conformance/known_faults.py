@@ -863,7 +863,7 @@ class AdagradWithoutRoot(Adagrad):
         return w - lr * g / (n + self.epsilon), {"accumulator": n}
 
 
-@named("`old n` instead of `n`", ".*old n")
+@named("`w` is computed before `n`, from its old value", "`old n`")
 class AdagradOldAccumulator(Adagrad):
     def update(self, w, g, s, t, lr):
         n = s["accumulator"] + g * g
@@ -887,16 +887,6 @@ class AdadeltaRateInAverage(Adadelta):
 class AdadeltaWithoutRate(Adadelta):
     def update(self, w, g, s, t, lr):
         return super().update(w, g, s, t, 1.0)
-
-
-@named(".*computed before", ".*`d`")
-class AdadeltaNewAverage(Adadelta):
-    def update(self, w, g, s, t, lr):
-        rho, eps = self.rho, self.epsilon
-        n = rho * s["accum_grad"] + (1 - rho) * g * g
-        d = rho * s["accum_var"] + (1 - rho) * g * g
-        u = np.sqrt(d + eps) / np.sqrt(n + eps) * g
-        return w - lr * u, {"accum_grad": n, "accum_var": d}
 
 
 @named("`?beta_[12].*0.89.*and `?beta_2.*0.996", "beta_2 is")
