@@ -139,7 +139,11 @@ class OptimizerV2Session:
         if setting.strategy == "mirrored":
             if not two_logical_cpus():
                 raise Refused("TensorFlow started with one logical CPU")
-            self.strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+            # Collectives of one strategy meet those of another in the same process.
+            self.strategy = tf.distribute.MirroredStrategy(
+                ["CPU:0", "CPU:1"],
+                cross_device_ops=tf.distribute.ReductionToOneDevice(),
+            )
         with self._placed():
             self.variables = [
                 tf.Variable(self._array(w), name=f"w{i}") for i, w in enumerate(weights)

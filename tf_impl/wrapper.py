@@ -81,6 +81,7 @@ class Wrapper(RealHypers):
                 "optimizer"
             )
         super().__init__(name)
+        self._seen: list[tf.Variable] = []  # the variables with slots
         self._optimizer = inner_optimizer(optimizer, type(self).__name__, self._place)
         self._track_trackable(self._optimizer, self._checkpoint_name)
 
@@ -192,6 +193,13 @@ class Wrapper(RealHypers):
         self._create_hypers()
         self._create_slots(var_list)
 
+    def add_slot(self, var: tf.Variable, *args: Any, **kwargs: Any) -> tf.Variable:
+        """As in Keras; that `var` has slots is remembered."""
+        slot = super().add_slot(var, *args, **kwargs)
+        if not among(self._seen, var):
+            self._seen.append(container(var))
+        return slot
+
     def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
         for slot, start in self._slots_made.items():
             for var in var_list:
@@ -252,20 +260,6 @@ class AveragingWrapper(Wrapper):
     _slots_made: ClassVar = {"average": lambda var: var.read_value()}
     _checkpoint_name = "awg_optimizer"
 
-    def __init__(self, optimizer: Any, name: str, **kwargs: Any) -> None:
-        super().__init__(optimizer, name, **kwargs)
-        self._averaged: list[tf.Variable] = []
-
-    def add_slot(self, var: tf.Variable, *args: Any, **kwargs: Any) -> tf.Variable:
-        """As in Keras; that `var` has an average is remembered."""
-        slot = super().add_slot(var, *args, **kwargs)
-        if not self._has_average(var):
-            self._averaged.append(container(var))
-        return slot
-
-    def _has_average(self, var: tf.Variable) -> bool:
-        return any(container(var) is averaged for averaged in self._averaged)
-
     def shadow_copy(self, model_weights: Sequence[tf.Variable]) -> None:
         """Begin the averages of variables, at what these are now."""
         with tf.init_scope():
@@ -274,7 +268,7 @@ class AveragingWrapper(Wrapper):
     @property
     def has_shadow_copy(self) -> bool:
         """Whether there are averages."""
-        return bool(self._averaged)
+        return bool(self._seen)
 
     def assign_average_vars(self, var_list: Sequence[tf.Variable]) -> None:
         """Overwrite variables with their averages; others are left alone."""
@@ -282,7 +276,7 @@ class AveragingWrapper(Wrapper):
         def assign(var: tf.Variable) -> Any:
             return var.assign(self.get_slot(var, "average"), read_value=False)
 
-        averaged = [var for var in var_list if self._has_average(var)]
+        averaged = [var for var in var_list if among(self._seen, var)]
         across_replicas(update_each, averaged, assign)
 
     def swap_weights(self) -> None:
@@ -296,7 +290,7 @@ class AveragingWrapper(Wrapper):
                 average.assign(weights, read_value=False),
             )
 
-        across_replicas(update_each, self._averaged, swap)
+        across_replicas(update_each, self._seen, swap)
 
 
 def inner_optimizer(optimizer: Any, wrapper: str, place: int) -> Any:
@@ -426,6 +420,11 @@ def update_each(
         else:
             updates.append(updated)
     return tf.group(*updates)
+
+
+def among(variables: Sequence[tf.Variable], var: tf.Variable) -> bool:
+    """Return whether `var`, or that of which it is one replica's, is one of these."""
+    return any(container(var) is container(other) for other in variables)
 
 
 # The inner optimizer in a config.

@@ -130,14 +130,6 @@ def test_all_wrappers_at_once(setting):
 
 def test_the_matrix_has_every_wrapper_and_the_optimizers_that_matter():
     assert set(WRAPPERS) == set(reference.WRAPPERS)
-    legacy = {
-        "SGD",
-        "RMSprop",
-        "Adam",
-        "Adadelta",
-        "Adagrad",
-        "Adamax",
-        "Nadam",
-        "Ftrl",
-    }
-    assert legacy <= {name for name, _ in INNER}
+    built_in = {"SGD", "RMSprop", "Adam", "Adadelta"}
+    built_in |= {"Adagrad", "Adamax", "Nadam", "Ftrl"}
+    assert built_in <= set(INNER)

@@ -36,6 +36,12 @@ def test_every_wrapper_is_tested():
     assert set(IDLE) == set(tf_impl.WRAPPERS) == set(reference.WRAPPERS)
 
 
+def two_replicas():
+    return tf.distribute.MirroredStrategy(
+        ["CPU:0", "CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice()
+    )
+
+
 def rows(values, indices, shape):
     return tf.IndexedSlices(tf.constant(values), tf.constant(indices), shape)
 
@@ -251,7 +257,7 @@ def test_an_inner_optimizer_by_name(name):
 
 @around_one
 def test_around_each_of_two_replicas(name):
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = two_replicas()
     with strategy.scope():
         mirrored, optimizer = tf.Variable([1.0, 2.0]), long(name)
     alone, other = tf.Variable([1.0, 2.0]), long(name)
@@ -301,7 +307,7 @@ def test_all_variables_are_swapped_whatever_the_last_step_was_for(name):
 @averages
 def test_swapping_needs_no_scope_and_reaches_all_replicas(name):
     """Addons raises a ValueError outside the scope of the strategy."""
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = two_replicas()
     with strategy.scope():
         w, optimizer = tf.Variable(1.0), IDLE[name](tf_impl.SGD())
     optimizer.shadow_copy([w])
@@ -446,16 +452,31 @@ def test_accumulation_is_one_large_batch(inner, sparse, mode):
     assert optimizer.iterations.numpy() == large.iterations.numpy() == 2
 
 
-def test_a_gradient_that_stays_out_is_refused():
-    w, v, optimizer = (
-        tf.Variable(1.0),
-        tf.Variable(1.0),
-        IDLE["GradientAccumulation"]("sgd"),
-    )
-    one = tf.constant(1.0)
-    optimizer.apply_gradients([(one, w), (one, v)])
-    with pytest.raises(ValueError, match="has no gradient now"):
+@pytest.mark.parametrize("mode", ["eager", "function"])
+def test_a_gradient_that_stays_out_is_refused(mode):
+    w, v, one = tf.Variable(1.0), tf.Variable(1.0), tf.constant(1.0)
+    optimizer = tf_impl.GradientAccumulation("sgd")
+
+    def both():
+        optimizer.apply_gradients([(one, w), (one, v)])
+
+    def one_alone():
         optimizer.apply_gradients([(one, w), (None, v)])
+
+    if mode == "function":
+        both, one_alone = tf.function(both), tf.function(one_alone)
+    both()
+    both()
+    after = v.numpy()
+    one_alone()
+    one_alone()
+    assert v.numpy() == after
+    both()
+    with pytest.raises((ValueError, tf.errors.OpError), match="has no gradient now"):
+        one_alone()
+    assert optimizer.micro_steps.numpy() == 1
+    both()
+    assert v.numpy() < after and optimizer.iterations.numpy() == 3
 
 
 def test_a_micro_step_that_does_not_fit_is_refused_before_it_is_added():

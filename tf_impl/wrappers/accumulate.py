@@ -14,7 +14,7 @@ from tf_impl.wrapper import (
     ACCUMULATION,
     Wrapper,
     across_replicas,
-    container,
+    among,
     in_each_replica,
     only_if,
     update_each,
@@ -65,7 +65,6 @@ class GradientAccumulation(Wrapper):
             "gradient_accumulation_steps", gradient_accumulation_steps, 1
         )
         self._micro_steps: Any = None
-        self._accumulated: list[tf.Variable] = []
 
     @property
     def micro_steps(self) -> tf.Variable:
@@ -92,7 +91,6 @@ class GradientAccumulation(Wrapper):
         """
         pairs = [(grad, var) for grad, var in grads_and_vars if grad is not None]
         variables = [var for _, var in pairs]
-        self._refuse_missing(variables)
         with tf.init_scope():
             self._create_all_weights(variables)
         if not pairs:
@@ -100,7 +98,8 @@ class GradientAccumulation(Wrapper):
         if experimental_aggregate_gradients:
             pairs = self._transform_unaggregated_gradients(pairs)
             pairs = self._aggregate_gradients(pairs)
-        pairs = validated(pairs)
+        with tf.control_dependencies(self._check_missing(variables)):
+            pairs = [(tf.identity(grad), var) for grad, var in validated(pairs)]
         sparse = [isinstance(grad, tf.IndexedSlices) for grad, _ in pairs]
 
         def step() -> Any:
@@ -114,15 +113,25 @@ class GradientAccumulation(Wrapper):
 
         return across_replicas(self._add_then, pairs, step)
 
-    def _refuse_missing(self, variables: Sequence[tf.Variable]) -> None:
-        here = [container(var) for var in variables]
-        for var in self._accumulated:
-            if not any(var is other for other in here):
-                raise ValueError(
-                    f"{var.name} has no gradient now, but had one in an earlier call; "
-                    "what is accumulated for a variable needs a gradient at each call"
-                )
-        self._accumulated = here
+    def _check_missing(self, variables: Sequence[tf.Variable]) -> list[Any]:
+        """Refuse that a variable has no gradient now, but had one since the last step;
+        under XLA, which sees no such moment, at any call before."""
+        checks: list[Any] = []
+        for var in self._seen:
+            if among(variables, var):
+                continue
+            message = (
+                f"{var.name} has no gradient now, but had one since the last step; "
+                "what is accumulated for a variable needs a gradient at each call"
+            )
+            if compiling():
+                raise ValueError(message)
+            none_yet = tf.reduce_all(self._slots_of(var)[1] <= 0)
+            if not tf.executing_eagerly():
+                checks.append(tf.debugging.Assert(none_yet, [message]))
+            elif not none_yet:
+                raise ValueError(message)
+        return checks
 
     def _add_then(self, strategy: Any, pairs: Any, step: Any) -> Any:
         variables = [var for _, var in pairs]
@@ -139,7 +148,7 @@ class GradientAccumulation(Wrapper):
         return only_if(due, step_and_clear)
 
     def _added(self, var: tf.Variable, grad: Any) -> Any:
-        total, rows = (self.get_slot(var, name) for name in self._slots_made)
+        total, rows = self._slots_of(var)
         if not isinstance(grad, tf.IndexedSlices):
             return tf.group(
                 update_table(_add, [total], [True], grad, {}),
@@ -160,7 +169,7 @@ class GradientAccumulation(Wrapper):
         )
 
     def _mean(self, var: tf.Variable, sparse: bool) -> Any:
-        total, rows = (self.get_slot(var, name) for name in self._slots_made)
+        total, rows = self._slots_of(var)
         if not sparse:
             return self._divided(total.read_value())
         sums, indices = _touched(total.read_value(), rows.read_value() > 0)
@@ -171,10 +180,15 @@ class GradientAccumulation(Wrapper):
         return tf.cast(tf.cast(total, dtype) / cast(self._steps, dtype), total.dtype)
 
     def _cleared(self, var: tf.Variable) -> Any:
-        slots = [self.get_slot(var, name) for name in self._slots_made]
         return tf.group(
-            *(slot.assign(tf.zeros_like(slot), read_value=False) for slot in slots)
+            *(
+                slot.assign(tf.zeros_like(slot), read_value=False)
+                for slot in self._slots_of(var)
+            )
         )
+
+    def _slots_of(self, var: tf.Variable) -> list[tf.Variable]:
+        return [self.get_slot(var, name) for name in self._slots_made]
 
     def _create_all_weights(self, var_list: Sequence[tf.Variable]) -> None:
         super()._create_all_weights(var_list)
