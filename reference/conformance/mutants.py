@@ -183,7 +183,7 @@ def compiled(rule: Rule | SharedRule, tree: ast.FunctionDef) -> Callable[..., An
     function = copy.copy(tree)
     function.body = [*kept, *tree.body]
     module = ast.fix_missing_locations(ast.Module([function], []))
-    scope = dict(rule.function.__globals__)
+    scope = {"np": np, **rule.function.__globals__}
     exec(compile(module, f"<mutant of {rule.function.__name__}>", "exec"), scope)
     return scope[tree.name]
 
