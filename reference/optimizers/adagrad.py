@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..optimizer import Hyper, Optimizer, hyper
-from ..rule import Slot, rule
+from ..rule import Rule, Slot, rule
 from ..sparse import touched_rows
 
 
@@ -23,7 +23,8 @@ class Adagrad(Optimizer):
         learning_rate: ``[0, inf)``.
         initial_accumulator_value: where the sum of squares starts; ``[0, inf)``.
         epsilon: added to the root, ``sqrt(n) + epsilon``; ``[0, inf)``. Legacy Keras
-            and torch put it there; Keras 3 and optax have it under the root.
+            and torch put it there.
+        epsilon_inside: epsilon is under the root, as in Keras 3 and optax.
 
     Slots: ``accumulator`` (``n``), the sum of squared gradients. A sparse gradient
     changes touched rows, which is all that the dense rule does with zeros elsewhere.
@@ -37,13 +38,30 @@ class Adagrad(Optimizer):
     learning_rate: Hyper = hyper(0.001, "[0, inf)")
     initial_accumulator_value: float = hyper(0.1, "[0, inf)")
     epsilon: float = hyper(1e-7, "[0, inf)")
+    epsilon_inside: bool = False
 
     home: ClassVar[str] = "tf.keras.optimizers.legacy.Adagrad"
     paper: ClassVar[str] = "Duchi et al. 2011"
-    examples: ClassVar = ({}, {"initial_accumulator_value": 0.0})
+    examples: ClassVar = (
+        {},
+        {"initial_accumulator_value": 0.0},
+        {"initial_accumulator_value": 0.0, "epsilon_inside": True},
+    )
 
     @rule(n=Slot("accumulator", start="initial_accumulator_value"), sparse=touched_rows)
     def adagrad(w, g, n, learning_rate, epsilon):
         n = n + g**2
         w = w - learning_rate * g / (np.sqrt(n) + epsilon)
         return w, n
+
+    @rule(n=Slot("accumulator", start="initial_accumulator_value"), sparse=touched_rows)
+    def adagrad_epsilon_inside(w, g, n, learning_rate, epsilon):
+        n = n + g**2
+        w = w - learning_rate * g / np.sqrt(n + epsilon)
+        return w, n
+
+    @property
+    def selected(self) -> Rule:
+        if self.epsilon_inside:
+            return Adagrad.adagrad_epsilon_inside
+        return Adagrad.adagrad

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -17,8 +17,7 @@ class Lion(Optimizer):
     """Lion.
 
     Chen et al., *Symbolic Discovery of Optimization Algorithms*, 2023,
-    arXiv:2302.06675, program 1; its weight decay, times the learning rate, is that of
-    every optimizer here.
+    arXiv:2302.06675, program 1.
 
     Args:
         learning_rate: the step of every weight; ``[0, inf)``. tf_keras has 1e-4.
@@ -26,8 +25,9 @@ class Lion(Optimizer):
         beta_2: decay of the average; ``[0, 1]``.
 
     Slots: ``m``, the average of gradients, as it was before this one when its sign is
-    taken. Where average and gradient are zero, so is the sign. A sparse gradient
-    decays ``m`` of every row and moves every row.
+    taken. Where average and gradient are zero, so is the sign. Weight decay is times
+    the learning rate here, and on every row. A sparse gradient decays ``m`` of every
+    row and moves every row.
 
     >>> lion = Lion(learning_rate=0.5, beta_1=0.5, beta_2=0.75)
     >>> w, state = lion.run(np.array([1.0]), [np.array([8.0]), np.array([-1.0])])
@@ -38,6 +38,8 @@ class Lion(Optimizer):
     learning_rate: Hyper = hyper(0.001, "[0, inf)")
     beta_1: Hyper = hyper(0.9, "[0, 1]")
     beta_2: Hyper = hyper(0.99, "[0, 1]")
+    decay_rows: str = field(default="every_row", kw_only=True)
+    decay_times_learning_rate: bool = field(default=True, kw_only=True)
 
     home: ClassVar[str] = "keras.optimizers.Lion"
     paper: ClassVar[str] = "Chen et al. 2023, arXiv:2302.06675"

@@ -20,10 +20,10 @@ def _moments(
     return m, v
 
 
-def _moved(w, m, v, learning_rate, weight_decay, bias_1, bias_2, epsilon, r):
+def _moved(w, m, v, learning_rate, bias_1, bias_2, epsilon, r):
     m_hat = m / bias_1
     u = tf.where(r > 0, r * m_hat / (tf.sqrt(v / bias_2) + epsilon), m_hat)
-    return w - learning_rate * (u + weight_decay * w)
+    return w - learning_rate * u
 
 
 def _adabelief(

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer
+from tf_impl.base import EVERY_ROW, Optimizer
 from tf_impl.tensors import Tensor
 
 
@@ -29,6 +29,9 @@ class Lion(Optimizer):
 
     Sparse gradients: every row.
     """
+
+    _DECAY_ROWS = EVERY_ROW
+    _DECAY_TIMES_LEARNING_RATE = True
 
     def __init__(
         self,

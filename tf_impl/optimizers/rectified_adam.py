@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from tf_impl.base import Optimizer
 from tf_impl.hypers import epsilon_or_default
-from tf_impl.legacy_keras import LearningRateSchedule, keras
-from tf_impl.tensors import Tensor, cast
+from tf_impl.tensors import Tensor
 from tf_impl.updates import Rule
 
 
@@ -52,12 +51,11 @@ def _rectified_adam(
     one_minus_beta_1,
     beta_2,
     one_minus_beta_2,
-    weight_decay,
     **coefficients,
 ):
     m = beta_1 * m + one_minus_beta_1 * g
     v = beta_2 * v + one_minus_beta_2 * tf.square(g)
-    w = w - learning_rate * (_direction(m, v, **coefficients) + weight_decay * w)
+    w = w - learning_rate * _direction(m, v, **coefficients)
     return w, m, v
 
 
@@ -72,13 +70,12 @@ def _rectified_amsgrad(
     one_minus_beta_1,
     beta_2,
     one_minus_beta_2,
-    weight_decay,
     **coefficients,
 ):
     m = beta_1 * m + one_minus_beta_1 * g
     v = beta_2 * v + one_minus_beta_2 * tf.square(g)
     vhat = tf.maximum(vhat, v)
-    w = w - learning_rate * (_direction(m, vhat, **coefficients) + weight_decay * w)
+    w = w - learning_rate * _direction(m, vhat, **coefficients)
     return w, m, v, vhat
 
 
@@ -126,6 +123,8 @@ class RectifiedAdam(Optimizer):
     Sparse gradients: `m`, `v` and `vhat` on every row, the weights on touched rows.
     """
 
+    _DECAY_TIMES_LEARNING_RATE = True
+
     def __init__(
         self,
         learning_rate: Any = 0.001,
@@ -141,14 +140,11 @@ class RectifiedAdam(Optimizer):
         name: str = "RectifiedAdam",
         **kwargs: Any,
     ) -> None:
-        if isinstance(weight_decay, dict):  # a schedule in a config
-            weight_decay = keras.optimizers.schedules.deserialize(weight_decay)
-        super().__init__(name, **kwargs)
+        super().__init__(name, weight_decay=weight_decay, **kwargs)
         self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
         self._set_hyper("decay", self._initial_decay)
         self._set_hyper("beta_1", beta_1)
         self._set_hyper("beta_2", beta_2)
-        self._set_hyper("weight_decay", weight_decay)
         self._set_hyper("sma_threshold", sma_threshold)
         self._set_hyper("total_steps", total_steps)
         self._set_hyper("warmup_proportion", warmup_proportion)
@@ -161,29 +157,24 @@ class RectifiedAdam(Optimizer):
         slots = {"m": 0.0, "v": 0.0, **({"vhat": 0.0} if self.amsgrad else {})}
         self._define(amsgrad if self.amsgrad else rule, slots, every_row=tuple(slots))
 
-    def _real_weight_decay(self) -> Tensor:
-        value = self._get_hyper("weight_decay")
-        if isinstance(value, LearningRateSchedule):
-            value = value(tf.cast(self.iterations, tf.float64))
-        return cast(value, tf.float64)
-
-    def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
-        beta_1 = self._real_hyper("beta_1")
-        beta_2 = self._real_hyper("beta_2")
-        rate = warmed_up(
-            t,
-            learning_rate,
+    def _real_learning_rate(self, step_dtype: tf.DType) -> Tensor:
+        return warmed_up(
+            tf.cast(self.iterations + 1, tf.float64),
+            super()._real_learning_rate(step_dtype),
             self._real_hyper("total_steps"),
             self._real_hyper("warmup_proportion"),
             self._real_hyper("min_lr"),
         )
+
+    def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
+        beta_1 = self._real_hyper("beta_1")
+        beta_2 = self._real_hyper("beta_2")
         return {
-            "learning_rate": rate,
+            "learning_rate": learning_rate,
             "beta_1": beta_1,
             "one_minus_beta_1": 1 - beta_1,
             "beta_2": beta_2,
             "one_minus_beta_2": 1 - beta_2,
-            "weight_decay": self._real_weight_decay(),
             "bias_1": 1 - beta_1**t,
             "bias_2": 1 - beta_2**t,
             "r": rectifier(t, beta_2, self._real_hyper("sma_threshold")),
@@ -195,7 +186,7 @@ class RectifiedAdam(Optimizer):
             **super().get_config(),
             **self._hyper_config("learning_rate"),
             "decay": self._initial_decay,
-            **self._hyper_config("beta_1", "beta_2", "weight_decay", "sma_threshold"),
+            **self._hyper_config("beta_1", "beta_2", "sma_threshold"),
             "epsilon": self.epsilon,
             "amsgrad": self.amsgrad,
             "total_steps": int(self._serialize_hyperparameter("total_steps")),
