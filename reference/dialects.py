@@ -62,6 +62,7 @@ class Dialect:
 
 _EVERY_ROW = {"sparse": "every_row"}
 _DECAYING = {"decay_rows": "every_row", "decay_times_learning_rate": True}
+_COCOB = ("lr", "grad_norm_sum", "gradients_sum", "tilde_w", "reward")
 _NESTEROV = {"use_nesterov": "nesterov"}
 _NO_SCHEDULE = {"schedule_decay": ""}
 _UNDER_ROOT = "epsilon is under the root, where ours is beside it"
@@ -92,6 +93,19 @@ def _torch() -> Iterator[Dialect]:
             "max_step_size": "step_sizes[1]",
         },
     )
+    yield line("ASGD", "ASGD")
+    yield line(
+        "NAdam",
+        "NadamW",
+        {"weight_decay": 0.01, **_DECAYING},
+        {"decoupled_weight_decay": True},
+    )
+    yield line(
+        "Adafactor",
+        "",
+        differs="epsilon is the least mean of squares, where ours is added to them",
+    )
+    yield line("Muon", "", differs="it orthogonalises in bfloat16, whatever the dtype")
     yield line("LBFGS", "", differs="it needs the loss, not only its gradient")
 
 
@@ -112,6 +126,55 @@ def _optax() -> Iterator[Dialect]:
         differs=f"without momentum {_UNDER_ROOT}",
     )
     yield line("nadam", "Nadam", {"schedule_decay": 1e6}, arguments=_NO_SCHEDULE)
+    yield line(
+        "nadamw",
+        "NadamW",
+        {"schedule_decay": 1e6, "weight_decay": 0.01, **_DECAYING},
+        arguments=_NO_SCHEDULE,
+    )
+    yield line("lamb", "LAMB")
+    yield line(
+        "lars",
+        "LARS",
+        arguments={"eeta": "trust_coefficient", "weight_decay_rate": "weight_decay"},
+        slots={"momentum": "-trace"},
+    )
+    yield line("fromage", "Fromage")
+    yield line("novograd", "NovoGrad", slots={"m": ""}, constant_rate=True)
+    yield line(
+        "optimistic_gradient_descent",
+        "OptimisticGradientDescent",
+        slots={"previous_gradient": ""},
+    )
+    yield line("optimistic_adam_v2", "OptimisticAdam", slots={"direction": ""})
+    yield line(
+        "cocob",
+        "COCOB",
+        {"learning_rate": 1.0},
+        arguments={"learning_rate": "", "epsilon": "eps"},
+        slots=dict.fromkeys(_COCOB, ""),
+        constant_rate=True,
+        differs="a learning rate scales the gradients, where ours scales the step",
+    )
+    yield line("sm3", "", differs="a weight without axes ends it")
+    yield line(
+        "adafactor",
+        "",
+        differs="it factors the two largest axes, if both have 128 entries, where ours "
+        "factors the last two",
+    )
+    yield line(
+        "muon",
+        "",
+        differs="it corrects the bias of Nesterov's momentum, and scales by the shape "
+        "the other way round",
+    )
+    yield line(
+        "adan",
+        "",
+        differs="1 - beta_2 is the factor of a difference of gradients, where the "
+        "authors have beta_2",
+    )
     yield line("radam", "RectifiedAdam", arguments={"sma_threshold": "threshold"})
     yield line("lion", "Lion", {"weight_decay": 0.001, **_DECAYING})
     yield line("yogi", "OptaxYogi")
@@ -131,6 +194,13 @@ def _keras(library: str) -> Iterator[Dialect]:
     line = _of(library)
     for name in ("SGD", "Adam", "Adamax", "Adadelta", "Ftrl", "Lion"):
         yield line(name, name, _EVERY_ROW)
+    factored = {"r": "_r", "c": "_c", "v": "_v"}
+    relative = {"relative_step": True, **_EVERY_ROW}
+    yield line("Adafactor", "Adafactor", relative, slots=factored)
+    if library == "keras":
+        adam = {"momentum": "momentums", "velocity": "adam_velocities"}
+        yield line("Muon", "Muon", _EVERY_ROW, slots=adam)
+        yield line("Lamb", "LAMB", {"decay_first": True, **_EVERY_ROW})
     yield line("AdamW", "AdamW", {**_EVERY_ROW, **_DECAYING})
     constant = {"schedule_decay": 1.0, **_EVERY_ROW}
     yield line("Nadam", "Nadam", constant, arguments=_NO_SCHEDULE)

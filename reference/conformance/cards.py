@@ -221,7 +221,13 @@ def report_card(
 def _judged(line: Dialect, options: Mapping[str, Any]) -> Entry:
     port = port_of(line)
     optimizer = OPTIMIZERS[line.rule](**{**line.options, **options})
-    report = check(port, optimizer, constant_rate=line.constant_rate)
+    report = check(
+        port,
+        optimizer,
+        strategies=["none"],
+        constant_rate=line.constant_rate,
+        thorough=None,
+    )
     return Entry(line, label(line, optimizer, {*options}), report)
 
 
@@ -233,7 +239,11 @@ def label(line: Dialect, optimizer: Any, shown: set[str]) -> str:
     port = port_of(line)
     for other in lines_of(line.target):
         shown = shown | {*other.options, *other.instance}
-    values = {n: getattr(optimizer, n) for n in port.accepts() if n in shown}
+    values = {
+        name: getattr(optimizer, name)
+        for name in port.accepts()
+        if name in shown and getattr(optimizer, name) is not None
+    }
     arguments = ", ".join(f"{n}={v}" for n, v in port.given(values).items())
     return f"{line.name}({arguments})" if arguments else line.name
 

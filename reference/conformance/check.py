@@ -486,7 +486,7 @@ def _results(
                     setting,
                     case.port.platform(setting),
                     {kind},
-                    thorough=thorough,
+                    thorough=bool(thorough),
                 )
         results.append(
             Result(

@@ -110,7 +110,8 @@ def candidates(
 
 def _counts_steps(optimizer: Optimizer) -> bool:
     shared = optimizer.shared.parameters if optimizer.shared else ()
-    return "t" in (*optimizer.rule.parameters, *shared)
+    rules = [rule.parameters for rule in optimizer.variants]
+    return any("t" in names for names in (*rules, shared))
 
 
 def _kept_in_float32(

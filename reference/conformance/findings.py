@@ -160,6 +160,36 @@ assert jnp.isnan(updates[0])
         dtypes=("float16",),
     ),
     Finding(
+        "After a first gradient of zero the next step is 1 / sqrt(1 - b2) times too "
+        "long: the second moment takes the first gradient whole, by the count alone",
+        ("optax",),
+        ("novograd*",),
+        ("dense",),
+        """
+import optax, jax.numpy as jnp
+novograd = optax.novograd(1.0, b1=0.0, b2=0.75, eps=1e-9)
+w = jnp.zeros(1)
+_, state = novograd.update(jnp.zeros(1), novograd.init(w), w)
+update, _ = novograd.update(jnp.ones(1), state, w)
+assert update[0] < -1.99  # -1 is due: a gradient over its own norm
+""",
+    ),
+    Finding(
+        "The average that a sparse gradient makes is a rewrite that cancels: it is "
+        "wrong by several roundings, from step 1",
+        ("tf_keras",),
+        ("Lion*",),
+        ("sparse",),
+        """
+import tf_keras, tensorflow as tf, numpy as np
+w = tf.Variable([0.0])
+lion = tf_keras.optimizers.Lion()
+lion.apply_gradients([(tf.IndexedSlices([1.0], [0], (1,)), w)])
+error = abs(lion.momentums[0].numpy()[0] - 0.01)
+assert error > 4 * np.spacing(np.float32(0.01))
+""",
+    ),
+    Finding(
         "Every step is taken one step late: the weights move by the update that was "
         "kept, not by the one that is new",
         ("optax",),
@@ -170,6 +200,22 @@ import optax, jax.numpy as jnp
 rprop = optax.rprop(1.0)
 update, _ = rprop.update(jnp.ones(1), rprop.init(jnp.zeros(1)))
 assert update[0] == 0  # -1 is due
+""",
+    ),
+    Finding(
+        "A learning rate that is set takes effect one step late: the rate of a step is "
+        "formed at the end of the one before",
+        ("torch",),
+        ("ASGD*",),
+        ("dense",),
+        """
+import torch
+w = torch.nn.Parameter(torch.zeros(1))
+asgd = torch.optim.ASGD([w], lr=1.0, lambd=0.0)
+asgd.param_groups[0]["lr"] = 0.5; w.grad = torch.ones(1); asgd.step()
+assert w.item() == -0.5
+before = w.item(); asgd.param_groups[0]["lr"] = 0.25; asgd.step()
+assert w.item() - before == -0.5  # -0.25 is due
 """,
     ),
     Finding(

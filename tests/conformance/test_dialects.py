@@ -63,6 +63,7 @@ def test_a_line_is_true_of_the_installed_library(name):
         strategies=["none"],
         quick=True,
         constant_rate=line.constant_rate,
+        thorough=None,
     )
     for result in report.failures:
         entry = Entry(line, label(line, optimizer, set()), report)

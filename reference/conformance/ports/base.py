@@ -91,7 +91,7 @@ class NamedPort:
             place = self.places[ours]
             name, position = _parameter(place), _position(place)
             if position is None:
-                arguments[name] = value
+                arguments[name] = _as_integer(value, self.parameters.get(name))
             else:
                 group = list(arguments.get(name, self.parameters[name]))
                 group[position] = value
@@ -120,6 +120,12 @@ class NamedPort:
             return (*self.slot_names.get(ours, ()), ours), 1.0
         names = (special.removeprefix("-"),) if special else ()
         return names, -1.0 if special.startswith("-") else 1.0
+
+
+def _as_integer(value: Any, default: Any) -> Any:
+    """A whole number as an integer, where the default is one."""
+    whole = isinstance(value, float) and value.is_integer()
+    return int(value) if whole and type(default) is int else value
 
 
 def _constructors(target: Any) -> list[Callable[..., Any]]:

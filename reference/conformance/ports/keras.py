@@ -164,12 +164,13 @@ class KerasSession:
     def write(self, snapshot: Snapshot) -> None:
         for variable, w in zip(self.variables, snapshot.weights, strict=True):
             variable.assign(self._array(w))
-        for ours in snapshot.state.slots[0]:
+        for ours in {name for slots in snapshot.state.slots for name in slots}:
             kept, sign = self._kept(ours)
             if not kept:
                 raise Refused(f"it has no slot {ours} to start from")
             for variable, slots in zip(kept, snapshot.state.slots, strict=True):
-                variable.assign(self._array(sign * slots[ours]))
+                if ours in slots and variable is not None:
+                    variable.assign(self._array(sign * slots[ours]))
         for ours, value in snapshot.state.shared.items():
             name = self.port.shared_names.get(ours, "")
             if not hasattr(self.optimizer, name):

@@ -137,13 +137,16 @@ class OptaxSession:
         fields = dict(_fields(self.state))
         with self._precision():
             self.weights = [self._array(w) for w in snapshot.weights]
-            for ours in snapshot.state.slots[0]:
+            for ours in {name for slots in snapshot.state.slots for name in slots}:
                 names, sign = self.port.slot(ours)
                 name = next((n for n in names if isinstance(fields.get(n), list)), None)
                 if name is None:
                     raise Refused(f"it has no slot {ours} to start from")
                 given[name] = [
-                    self._array(sign * slots[ours]) for slots in snapshot.state.slots
+                    self._array(sign * slots[ours]) if ours in slots else kept
+                    for slots, kept in zip(
+                        snapshot.state.slots, fields[name], strict=True
+                    )
                 ]
         if unset := set(fields) - set(given):
             raise Refused(f"it keeps {', '.join(sorted(unset))}, unknown here")
