@@ -54,3 +54,46 @@ def test_compiled_running_sums_of_what_was_found_are_empty():
     assert running_sums(x).numpy().tolist() == [1, 3, 6]
     compiled = tf.function(running_sums, jit_compile=True)
     assert compiled(x).numpy().tolist() == []
+
+
+def test_compiled_duplicates_are_added_one_by_one_to_what_their_sum_is_added_to():
+    """XLA sees no sum of its own in `x + sum`: each of six ones is lost beside 1e8."""
+    tf = pytest.importorskip("tensorflow")
+    x = tf.constant([1e8])
+
+    def add(ones):
+        rows = tf.zeros_like(ones, tf.int32)
+        return x + tf.math.unsorted_segment_sum(ones, rows, 1)
+
+    # 1e8 + 6, between the float32 numbers 1e8 and 1e8 + 8.
+    assert add(tf.ones([6])).numpy().tolist() == [1e8 + 8]
+    compiled = tf.function(add, jit_compile=True)
+    assert compiled(tf.ones([6])).numpy().tolist() == [1e8]
+
+
+SORTED_IN_A_CONDITION = """
+import tensorflow as tf
+
+@tf.function(jit_compile=True)
+def changes(x, wanted):
+    def found():
+        rows = tf.sort(tf.where(x > 0)[:, 0])
+        return tf.reduce_sum(tf.cumsum(tf.cast(rows[1:] != rows[:-1], tf.int32)))
+    return tf.cond(wanted, found, lambda: 0)
+
+print("begun", flush=True)
+changes(tf.constant([1.0, 0.0, 2.0]), tf.constant(True))
+print("done", flush=True)
+"""
+
+
+def test_what_was_found_in_a_compiled_condition_ends_the_process():
+    """The reason why accumulated sparse gradients have all rows under XLA."""
+    run = subprocess.run(
+        [sys.executable, "-c", SORTED_IN_A_CONDITION],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.stdout == "begun\n"
+    assert run.returncode == -signal.SIGABRT
