@@ -470,6 +470,8 @@ def _mutants(options: argparse.Namespace) -> int:
             counts = (s.mutants, s.killed, len(s.equivalent), len(s.surviving))
             print(f"{name:9}  {counts[0]:7}  {counts[1]:6}  {counts[2]:10}", end="")
             print(f"  {counts[3]:9}")
+            for scenario, count in s.alone.most_common():
+                print(f"  {count:4} told by '{scenario}' alone")
             for survivor in s.to_dict()["survivors"]:
                 print(f"  survives: {survivor}")
     shown = {name: s.to_dict() for name, s in scores.items()}

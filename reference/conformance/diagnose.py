@@ -587,7 +587,7 @@ def _solved(evidence: Evidence, candidate: Open, limit: int = 10) -> Iterator[fl
             weight = np.abs(change) / bound
             usable = np.isfinite(estimates) & np.isfinite(weight) & (weight > SHOWS)
         if not usable.any():
-            return
+            break
         order = np.argsort(weight[usable])[-MOST_TELLING:]
         best = float(np.median(estimates[usable][order]))
         if best == present or abs(best - present) <= 1e-12 * abs(best):

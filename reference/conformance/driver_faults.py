@@ -664,7 +664,9 @@ def _forgetting(base: type[Optimizer]) -> Any:
                 name: zeros_like_rows(slot, slot.shape) + started[name]
                 for name, slot in own.items()
             }
-            for own, started in zip(state.slots, fresh.slots, strict=True)
+            if g is not None
+            else own
+            for g, own, started in zip(gradients, state.slots, fresh.slots, strict=True)
         )
         state = replace(state, slots=slots)
         return base.advance(self, weights, gradients, state, arithmetic, *others)

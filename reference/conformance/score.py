@@ -16,7 +16,7 @@ from ..schedules import PiecewiseConstantDecay
 from .convention import ideal
 from .driver_faults import clipping_mutants, driver_mutants
 from .evidence import Evidence, collect
-from .judge import _Judge, compare, judge
+from .judge import Recording, _Judge, compare, judge
 from .mutants import Mutant, rule_mutants
 from .port import Setting
 from .rounding import FLOAT32, FLOAT64, IEEE, SLACK
@@ -151,10 +151,12 @@ def _score_drivers(
         if not mutant.needs <= read:
             continue
         killers: set[str] = set()
-        for program, right, due in runs:
-            if _told(mutant, program, right, due, setting):
+        for program, _, due in runs:
+            if len(killers) < 2 and _leaves(mutant, program, due, setting):
                 killers.add(program.name)
-                break
+        for program, right, _ in runs:
+            if not killers and _told_step_by_step(mutant, program, right, setting):
+                killers.add(program.name)
         if not total.add(killers):
             if same := _same_runs(optimizer, mutant, seed):
                 total.equivalent.append((mutant, same))
@@ -180,14 +182,16 @@ def _free_run(right: Optimizer, program: Program, setting: Setting) -> Due:
     return due
 
 
-def _told(
-    mutant: Mutant, program: Program, right: Optimizer, due: Due, setting: Setting
-) -> bool:
-    """Whether a run of a wrong version leaves the bounds; at last step by step."""
+def _run(mutant: Mutant, program: Program, setting: Setting) -> Recording:
     taken = mutant.program(program)
     wrong = replace(mutant.optimizer, **taken.hyperparameters)
+    return simulate(wrong, taken, setting.dtype, mutant.resumed)
+
+
+def _leaves(mutant: Mutant, program: Program, due: Due, setting: Setting) -> bool:
+    """Whether a run of a wrong version leaves the bounds of the right one."""
     try:
-        run = simulate(wrong, taken, setting.dtype, mutant.resumed)
+        run = _run(mutant, program, setting)
     except (ArithmeticError, ValueError):
         return True
     for (weights, state), came in zip(due, run.snapshots[1:], strict=True):
@@ -200,6 +204,14 @@ def _told(
         pairs += [(x, np.asarray(shared[name])) for name, x in state.shared.items()]
         if any(np.any(compare(x, y)[0] > SLACK) for x, y in pairs):
             return True
+    return False
+
+
+def _told_step_by_step(
+    mutant: Mutant, program: Program, right: Optimizer, setting: Setting
+) -> bool:
+    """Whether the judge tells a wrong version, which shows no slots at the start."""
+    run = _run(mutant, program, setting)
     start = run.snapshots[0]
     unseen: tuple[dict[str, Any], ...] = tuple({} for _ in start.state.slots)
     if not program.iterations:

@@ -837,7 +837,7 @@ class MaximumUnasked(Adam):
         return m, np.maximum(v, s["v"])
 
 
-@named("the slots are made anew at every step")
+@named("the slots are made anew at every step", "momentum is 0")
 class StateMadeAnew(Momentum):
     def update(self, w, g, s, t, lr):
         return super().update(w, g, {"momentum": 0 * w}, t, lr)

@@ -114,10 +114,10 @@ def test_the_command_line_counts(capsys):
     assert counts["surviving"] == 0
     assert counts["mutants"] == counts["killed"] + counts["equivalent"]
     assert main(["mutants", "sgd"]) == CONFORMS
-    assert capsys.readouterr().out.splitlines()[0].split()[:2] == [
-        "optimizer",
-        "mutants",
-    ]
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].split()[:2] == ["optimizer", "mutants"]
+    for program in ("steps", "learning rate set", "schedule", "resume"):
+        assert f"told by '{program}' alone" in out, "a scenario that nothing needs"
 
 
 DIAGNOSES = {
