@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from . import OPTIMIZERS, __version__
+from . import OPTIMIZERS, WRAPPERS, __version__
 from .optimizer import Optimizer
 
 CONFORMS, DIFFERS, MISUSE = 0, 1, 2
@@ -246,6 +246,7 @@ def _settings(pairs: Sequence[str]) -> dict[str, Any]:
 def _list(options: argparse.Namespace) -> int:
     if options.json:
         described = [_described(name, cls) for name, cls in OPTIMIZERS.items()]
+        described += [_described_wrapper(cls) for cls in WRAPPERS.values()]
         print(json.dumps(described, indent=1))
         return CONFORMS
     rows: list[tuple[str, ...]] = [
@@ -253,6 +254,10 @@ def _list(options: argparse.Namespace) -> int:
     ]
     for cls in OPTIMIZERS.values():
         rows += dict.fromkeys(_row(cls(**example)) for example in cls.examples)
+    for wrapper in WRAPPERS.values():
+        one = _described_wrapper(wrapper)
+        slots = ", ".join(one["slots"]) or "-"
+        rows.append((one["name"], slots, one["sparse"][0], one["home"], one["paper"]))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(w) for cell, w in zip(row, widths, strict=True))
@@ -287,11 +292,25 @@ def _described(name: str, cls: type[Optimizer]) -> dict[str, Any]:
     }
 
 
+def _described_wrapper(cls: Any) -> dict[str, Any]:
+    return {
+        "name": cls.__name__,
+        "paper": cls.paper,
+        "slots": list(getattr(cls, "adds", ())),
+        "sparse": ["as the optimizer inside"],
+        "home": cls.home,
+    }
+
+
 def _explain(options: argparse.Namespace) -> int:
     from .conformance.check import _instance, rule_class
-    from .conformance.explain import explain
+    from .conformance.explain import explain, explain_wrapper
 
-    print(explain(_instance(rule_class(options.name), _settings(options.set))))
+    cls = rule_class(options.name)
+    if issubclass(cls, Optimizer):
+        print(explain(_instance(cls, _settings(options.set))))
+    else:
+        print(explain_wrapper(cls))
     return CONFORMS
 
 
@@ -444,20 +463,20 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _exercise(options: argparse.Namespace) -> int:
-    from .conformance.check import rule_class
+    from .conformance.check import optimizer_class
     from .conformance.exercise import exercise
 
-    classes = [rule_class(name) for name in options.names or OPTIMIZERS]
+    classes = [optimizer_class(name) for name in options.names or OPTIMIZERS]
     print(exercise(classes, options.seed, answer=options.answer))
     return CONFORMS
 
 
 def _mutants(options: argparse.Namespace) -> int:
-    from .conformance.check import rule_class
+    from .conformance.check import optimizer_class
     from .conformance.score import score
 
     _writable(options.json)
-    classes = [rule_class(name) for name in options.names or OPTIMIZERS]
+    classes = [optimizer_class(name) for name in options.names or OPTIMIZERS]
     bar = _Bar(sys.stderr)
     scores = {}
     for done, cls in enumerate(classes):

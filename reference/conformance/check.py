@@ -384,6 +384,20 @@ def rule_class(name: str | type[Any]) -> type[Any]:
     return by_name[name.lower()]
 
 
+def optimizer_class(name: str) -> type[Optimizer]:
+    """``rule_class`` of an optimizer that has a rule of its own.
+
+    Raises:
+        ValueError: there is none, or it is a wrapper.
+    """
+    cls = rule_class(name)
+    if not issubclass(cls, Optimizer):
+        raise ValueError(
+            f"{cls.__name__} is a wrapper: its rule is that of the optimizer inside"
+        )
+    return cls
+
+
 def _instance(cls: type[Optimizer], hyperparameters: Mapping[str, Any]) -> Optimizer:
     known = [n for n in inspect.signature(cls).parameters if n != "name"]
     unknown = set(hyperparameters) - set(known)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..optimizer import Arithmetic, Optimizer
 from ..rule import Rule, SharedRule
+from ..wrapper import Lines
 
 WEIGHTS = np.array([1.0, -2.0, 0.5])
 GRADIENTS = np.array([0.5, -0.25, 0.0])
@@ -41,6 +42,20 @@ def explain(optimizer: Optimizer) -> str:
         given |= optimizer.shared(**given)
     given |= {s: state.slots[0][slot.name] for s, slot in rule.slots.items()}
     text += _section(rule, given, "for each weight")
+    return "\n".join(text)
+
+
+def explain_wrapper(cls: Any) -> str:
+    """A wrapper's docstring, and the lines that it adds to the step of what is inside.
+
+    Args:
+        cls: a class of ``reference.WRAPPERS``.
+    """
+    text = [cls.__name__, f"from {cls.home}; {cls.paper}", "", _dedented(cls.__doc__)]
+    for added in vars(cls).values():
+        if isinstance(added, Lines):
+            text += ["", "After a step:" if "w" in added.parameters else "Before:", ""]
+            text.append(added.source.rstrip())
     return "\n".join(text)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import reference
 from reference.cli import CONFORMS, DIFFERS, MISUSE, main
+from reference.wrapper import Lines
 from tests.conformance import implementations
 
 ADAM = f"{implementations.__name__}:RightAdam"
@@ -23,7 +24,8 @@ def needs_tensorflow() -> None:
 def test_list_names_every_optimizer_in_aligned_columns(capsys):
     assert main(["list"]) == CONFORMS
     lines = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in lines[1:]} == set(reference.OPTIMIZERS)
+    named = {line.split()[0] for line in lines[1:]}
+    assert named == {*reference.OPTIMIZERS, *reference.WRAPPERS}
     start = lines[0].index("sparse gradient changes")
     assert all(line[start - 2 : start] == "  " for line in lines)
 
@@ -46,6 +48,21 @@ def test_explain_shows_source_documentation_and_every_named_value(name, capsys):
     assert "Args:" in out
     for parameter in rule.parameters:
         assert f"\n  {parameter} " in out
+
+
+@pytest.mark.parametrize("name", reference.WRAPPERS)
+def test_explain_shows_what_a_wrapper_adds(name, capsys):
+    assert main(["explain", name]) == CONFORMS
+    out = capsys.readouterr().out
+    assert "Args:" in out
+    for lines in vars(reference.WRAPPERS[name]).values():
+        if isinstance(lines, Lines):
+            assert lines.source.strip() in out
+
+
+def test_a_wrapper_has_no_mutants_of_its_own(capsys):
+    assert main(["mutants", "Lookahead"]) == 2
+    assert "Lookahead is a wrapper" in capsys.readouterr().err
 
 
 def test_explain_values_are_those_of_the_rule_by_hand(capsys):
