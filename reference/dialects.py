@@ -8,7 +8,7 @@ against the installed library.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -66,7 +66,6 @@ _COCOB = ("lr", "grad_norm_sum", "gradients_sum", "tilde_w", "reward")
 _NESTEROV = {"use_nesterov": "nesterov"}
 _NO_SCHEDULE = {"schedule_decay": ""}
 _UNDER_ROOT = "epsilon is under the root, where ours is beside it"
-_CORRECTED = "epsilon is added to the root of the corrected second moment"
 
 
 def _of(library: str) -> Callable[..., Dialect]:
@@ -75,6 +74,9 @@ def _of(library: str) -> Callable[..., Dialect]:
 
 def _torch() -> Iterator[Dialect]:
     line = _of("torch")
+    yield line("Adam", "CorrectedAdam")
+    yield line("AdamW", "CorrectedAdam", {"weight_decay": 0.01, **_DECAYING})
+    yield line("Adamax", "Adamax", {"epsilon_inside": True})
     yield line("SGD", "SGD", {"momentum": 0.0})
     yield line("SGD", "Momentum", _EVERY_ROW, arguments=_NESTEROV)
     yield line("Adagrad", "Adagrad")
@@ -112,6 +114,16 @@ def _torch() -> Iterator[Dialect]:
 def _optax() -> Iterator[Dialect]:
     line = _of("optax")
     trace = {"momentum": "trace"}
+    root = {"epsilon_root": "eps_root"}
+    yield line("adam", "CorrectedAdam", arguments=root)
+    decaying = {"weight_decay": 0.01, **_DECAYING}
+    yield line("adamw", "CorrectedAdam", decaying, arguments=root)
+    amsgrad = {"amsgrad": True, "correct_first": True}
+    yield line("amsgrad", "CorrectedAdam", amsgrad, arguments=root)
+    norm = {"v": "nu"}
+    yield line("adamax", "Adamax", {"epsilon_inside": True}, slots=norm)
+    yield line("adamaxw", "AdamaxW", {"epsilon_inside": True}, slots=norm)
+    yield line("adagrad", "Adagrad", {"epsilon_inside": True})
     yield line("sgd", "SGD", {"momentum": 0.0})
     yield line("sgd", "Momentum", arguments=_NESTEROV, slots=trace)
     yield line("sign_sgd", "SignSGD")
@@ -192,6 +204,8 @@ def _optax() -> Iterator[Dialect]:
 def _keras(library: str) -> Iterator[Dialect]:
     """Keras 3, and the optimizers of tf_keras from which it comes."""
     line = _of(library)
+    inside = {"epsilon_inside": True, **_EVERY_ROW}
+    yield line("Adagrad", "Adagrad", inside)
     for name in ("SGD", "Adam", "Adamax", "Adadelta", "Ftrl", "Lion"):
         yield line(name, name, _EVERY_ROW)
     factored = {"r": "_r", "c": "_c", "v": "_v"}
@@ -200,6 +214,9 @@ def _keras(library: str) -> Iterator[Dialect]:
     if library == "keras":
         adam = {"momentum": "momentums", "velocity": "adam_velocities"}
         yield line("Muon", "Muon", _EVERY_ROW, slots=adam)
+        velocity = {"offset": "", "velocity": "_velocities"}
+        free = line("ScheduleFreeAdamW", "ScheduleFreeAdamW", _EVERY_ROW)
+        yield replace(free, slots=velocity)
         yield line("Lamb", "LAMB", {"decay_first": True, **_EVERY_ROW})
     yield line("AdamW", "AdamW", {**_EVERY_ROW, **_DECAYING})
     constant = {"schedule_decay": 1.0, **_EVERY_ROW}
