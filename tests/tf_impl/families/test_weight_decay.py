@@ -257,7 +257,7 @@ def test_any_optimizer_takes_it(name, sparse):
         ([[4.0, 2.0], [-1, 0.5]], 0),
     ):
         w = tf.Variable(start)
-        optimizer = cls(**options, weight_decay=decay)
+        optimizer = cls(**options, weight_decay=decay, decay_times_learning_rate=False)
         optimizer.apply_gradients([(gradient, w)])
         outcomes.append([w.numpy(), *optimizer.get_weights()])
     for decayed, plain in zip(*outcomes, strict=True):
