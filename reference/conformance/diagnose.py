@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..gradients import IndexedSlices
 from ..optimizer import Optimizer
 from .convention import Convention
-from .driver_faults import clipping_mutants, driver_mutants
+from .driver_faults import FEW_ROWS, clipping_mutants, driver_mutants
 from .evidence import SIEVE, Evidence, collect
 from .judge import Recording, Score, _Judge, compare
 from .lookalikes import UNKNOWN, Open, lookalikes, unknowns
@@ -29,6 +30,7 @@ from .mutants import (
 )
 from .port import Setting
 from .rounding import SLACK, Bounded, Platform
+from .scenarios import Weight
 
 Runs = Sequence[tuple[Recording, Optimizer]]
 
@@ -274,6 +276,8 @@ class _Search:
         total = 0.0
         whole = version.whole or self.optimizer.global_clipnorm is not None
         for recording, right in runs or (self.all_runs if whole else self.runs):
+            if version.few_rows:
+                recording = _cut(recording, self.kinds, most_rows=FEW_ROWS)
             for part, wrong in _as_taken(version, recording, right):
                 count = _Count(
                     part, wrong, self.convention, self.setting, self.platform
@@ -429,10 +433,21 @@ class _Search:
         return [explanation for *_, explanation in found[:ENOUGH]]
 
 
-def _cut(recording: Recording, kinds: set[str]) -> Recording:
-    """The weights with gradients of some kinds alone."""
+def _cut(recording: Recording, kinds: set[str], most_rows: float = np.inf) -> Recording:
+    """The weights with gradients of some kinds alone, and not too many rows."""
     program = recording.program
-    kept = [i for i, weight in enumerate(program.weights) if weight.kind in kinds]
+
+    def rows(weight: Weight) -> int:
+        gradients = [g for part in weight.parts for g in part.gradients]
+        return max(
+            np.size(g.indices) if isinstance(g, IndexedSlices) else 0 for g in gradients
+        )
+
+    kept = [
+        i
+        for i, weight in enumerate(program.weights)
+        if weight.kind in kinds and rows(weight) <= most_rows
+    ]
 
     def chosen(items: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(items[i] for i in kept)

@@ -72,7 +72,8 @@ def clipping_mutants(optimizer: Optimizer) -> list[Mutant]:
         if given[name] is None:
             sentence = f"gradients are clipped as {name} says"
             options = {**dict.fromkeys(limits), name: number}
-            found.append(Mutant(sentence, 0, "", replace(optimizer, **options)))
+            other = replace(optimizer, **options)
+            found.append(Mutant(sentence, 0, "", other, whole=True))
     if given["clipnorm"] is not None:
         found.append(
             fault("each row is clipped to the norm by itself", _clipped=_clipping_rows)
@@ -308,6 +309,7 @@ def _sparse(optimizer: Optimizer) -> Iterator[Mutant]:
         0,
         "",
         redefined(optimizer, advance=_in_rounds(base)),
+        few_rows=True,
     )
     for sentence, change in (
         ("an empty sparse gradient is skipped", _without_empty),

@@ -44,6 +44,7 @@ class Mutant:
         tree: the function that is edited.
         needs: the letters without which the driver cannot be wrong in this way.
         whole: what it does to a weight depends on all others.
+        few_rows: it takes too long where a gradient has many rows.
     """
 
     sentence: str
@@ -56,6 +57,7 @@ class Mutant:
     tree: ast.FunctionDef | None = None
     needs: frozenset[str] = frozenset()
     whole: bool = False
+    few_rows: bool = False
 
     @cached_property
     def optimizer(self) -> Optimizer:

@@ -475,6 +475,9 @@ def named(*sentences: str) -> Any:
     return register
 
 
+INSIDE = "it behaves as with epsilon_inside=True"
+
+
 def right_for(fault: type[Numpy]) -> tuple[str, dict[str, Any]]:
     """The rule and the options by which a fault is judged."""
     for cls in fault.__mro__:
@@ -508,7 +511,7 @@ class AdamUnderRoot(Adam):
         return lr * math.sqrt(c2) / c1 * m / np.sqrt(v + self.epsilon)
 
 
-@named("epsilon is under the square root")
+@named("epsilon is under the square root", INSIDE)
 class AdagradUnderRoot(Adagrad):
     judged_with: ClassVar = {"initial_accumulator_value": 0.0}
 
@@ -1238,7 +1241,7 @@ class SparseRateOutside(Momentum):
         w[rows] += lr * a
 
 
-@named("the last of several rows.*; and epsilon is under the square root")
+@named("the last of several rows.*; and epsilon is under the square root", INSIDE)
 class LastRowAndUnderRoot(AdagradUnderRoot):
     summed = LastRowKept.summed
 
