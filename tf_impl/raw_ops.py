@@ -376,7 +376,11 @@ class KernelSession:
                 self.tensors.append(
                     {name: tf.Variable(self._array(x)) for name, x in named.items()}
                 )
-        self._step = tf.function(self._run) if setting.mode == "function" else self._run
+        self._step = (
+            tf.function(self._run, reduce_retracing=True)
+            if setting.mode == "function"
+            else self._run
+        )
 
     def read(self) -> Snapshot:
         seen = [
@@ -641,6 +645,8 @@ def _judged(
                 devices=[device],
                 quick=quick or mode != modes[0],
                 seed=seed,
+                # What it follows instead is known, and need not be searched for.
+                thorough=None if kernel.follows else False,
             ).results
         ]
 
