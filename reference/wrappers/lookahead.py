@@ -9,7 +9,6 @@ from ..gradients import Array
 from ..optimizer import Arithmetic, hyper
 from ..optimizers.adam import Adam
 from ..optimizers.nadam import Nadam
-from ..optimizers.sgd import SGD
 from ..rule import Slot
 from ..wrapper import LOOKAHEAD, Wrapper, lines
 
@@ -33,8 +32,8 @@ class Lookahead(Wrapper):
     whatever the gradient was. With ``sync_period=1`` and ``slow_step_size=1`` it is the
     inner optimizer.
 
-    >>> import numpy as np
-    >>> lookahead = Lookahead(SGD(learning_rate=1.0), sync_period=3)
+    >>> import numpy as np, reference
+    >>> lookahead = Lookahead(reference.SGD(learning_rate=1.0), sync_period=3)
     >>> w, state, path = np.array(0.0), None, []
     >>> for _ in range(7):
     ...     w, state = lookahead.run(w, [np.array(-1.0)], state)
@@ -52,8 +51,7 @@ class Lookahead(Wrapper):
     paper: ClassVar[str] = "Zhang et al. 2019, arXiv:1907.08610"
     examples: ClassVar = (
         {"optimizer": Adam(), "sync_period": 3},
-        {"optimizer": SGD(), "sync_period": 2, "slow_step_size": 0.75},
-        {"optimizer": Nadam(clipnorm=2.0), "sync_period": 3},
+        {"optimizer": Nadam(clipnorm=2.0), "sync_period": 2, "slow_step_size": 0.75},
     )
 
     @lines(makes=("w",), slow="slow")

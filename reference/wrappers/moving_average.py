@@ -10,7 +10,6 @@ import numpy as np
 from ..gradients import Array
 from ..optimizer import Arithmetic, hyper
 from ..optimizers.adam import Adam
-from ..optimizers.nadam import Nadam
 from ..optimizers.sgd import SGD
 from ..rule import Slot
 from ..wrapper import AVERAGE, Wrapper, lines
@@ -51,9 +50,8 @@ class MovingAverage(Wrapper):
     home: ClassVar[str] = "tensorflow_addons.optimizers.MovingAverage"
     paper: ClassVar[str] = "Polyak, Juditsky 1992"
     examples: ClassVar = (
-        {"optimizer": Adam(), "average_decay": 0.75},
+        {"optimizer": Adam(), "num_updates": 3},
         {"optimizer": SGD(), "start_step": 2, "dynamic_decay": True},
-        {"optimizer": Nadam(), "num_updates": 3},
     )
 
     @lines(average="average")

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from ..gradients import Array
 from ..optimizer import Arithmetic, hyper
-from ..optimizers.adam import Adam
 from ..optimizers.nadam import Nadam
 from ..optimizers.sgd import SGD
 from ..rule import Slot
@@ -49,8 +48,7 @@ class SWA(Wrapper):
     home: ClassVar[str] = "tensorflow_addons.optimizers.SWA"
     paper: ClassVar[str] = "Izmailov et al. 2018, arXiv:1803.05407"
     examples: ClassVar = (
-        {"optimizer": Adam(), "average_period": 2},
-        {"optimizer": SGD(), "start_averaging": 3, "average_period": 1},
+        {"optimizer": SGD(), "average_period": 1},
         {"optimizer": Nadam(), "start_averaging": 2, "average_period": 3},
     )
 
