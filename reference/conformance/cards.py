@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from typing import Any
 
@@ -191,6 +191,9 @@ def report_card(
 ) -> Card:
     """Judge every optimizer of a library that has a rule here.
 
+    Each runs through all programs in every dtype; in modes that share their code with
+    the first, through one program in float32.
+
     Args:
         library: a key of ``LIBRARIES``.
         progress: told of each optimizer.
@@ -221,13 +224,18 @@ def report_card(
 def _judged(line: Dialect, options: Mapping[str, Any]) -> Entry:
     port = port_of(line)
     optimizer = OPTIMIZERS[line.rule](**{**line.options, **options})
+    constant, first = line.constant_rate, port.modes()[:1]
     report = check(
         port,
         optimizer,
+        modes=None if port.every_pair else first,
         strategies=["none"],
-        constant_rate=line.constant_rate,
+        constant_rate=constant,
         thorough=None,
     )
+    if not port.every_pair and (others := port.modes()[1:]):
+        rest = check(port, optimizer, modes=others, quick=True, thorough=None)
+        report = replace(report, results=[*report.results, *rest.results])
     return Entry(line, label(line, optimizer, {*options}), report)
 
 
@@ -249,12 +257,12 @@ def label(line: Dialect, optimizer: Any, shown: set[str]) -> str:
 
 
 def _plan(lines: Sequence[Dialect]) -> Iterator[tuple[Dialect, dict[str, Any]]]:
-    """Each line with each set of options that its rule has as an example."""
+    """Each line with the sets of options that its rule has as examples, up to three."""
     for line in lines:
         port = port_of(line)
         takes = port.accepts()
         plain = True
-        for example in OPTIMIZERS[line.rule].examples:
+        for example in OPTIMIZERS[line.rule].examples[:3]:
             example = {**line.instance, **example}
             fits = all(line.options.get(n, v) == v for n, v in example.items())
             if fits and set(example) <= takes | set(line.options):

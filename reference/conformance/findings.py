@@ -234,6 +234,21 @@ assert rprop.state[w]["step_size"] == 1  # 0.5 is due
 """,
     ),
     Finding(
+        "The old z is read after it has become the new one, so that from step 2 the "
+        "weights are not the interpolation that they should be",
+        ("keras",),
+        ("ScheduleFreeAdamW*",),
+        ("dense",),
+        """
+import keras
+w = keras.Variable([0.0])
+free = keras.optimizers.ScheduleFreeAdamW(1.0, beta_1=0.5, beta_2=0.0, epsilon=0.0)
+for _ in range(2):
+    free.apply([keras.ops.ones(1)], [w])
+assert w.numpy()[0] == -1.5  # -1.75 is due: z is -1, -2, its average -1, -1.5
+""",
+    ),
+    Finding(
         "Small gradients are lost from step 1: learning_rate * m underflows before it "
         "is divided by the norm",
         ("keras", "tf_keras"),

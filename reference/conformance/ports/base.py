@@ -44,6 +44,9 @@ class NamedPort:
     def name(self) -> str:
         return self.dialect.name or self.target.__name__
 
+    def modes(self) -> Sequence[str]:
+        raise NotImplementedError
+
     def devices(self) -> Sequence[str]:
         return ("CPU",)
 
