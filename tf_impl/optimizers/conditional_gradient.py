@@ -3,33 +3,57 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import tensorflow as tf
 
-from tf_impl.base import Optimizer
+from tf_impl.base import Definition, Optimizer
 from tf_impl.hypers import epsilon_or_default
 from tf_impl.tensors import Tensor
+from tf_impl.updates import Rule
 
 
 def _frobenius(w, g, learning_rate, reach, epsilon):
     return (learning_rate * w - reach / (tf.norm(g) + epsilon) * g,)
 
 
-def _nuclear(w, g, learning_rate, reach, epsilon):
-    return (learning_rate * w - reach * _top_singular_pair(g),)
+# How often to square three times. Then only the largest of two singular values is left,
+# unless they are so close that rounding decides: (1 - 2**-24)**(2**30) is nothing.
+ROUNDS = {tf.float32: 10, tf.float64: 20}
 
 
-def _top_singular_pair(g: Tensor) -> Tensor:
-    """Return `u v^T` of the largest singular value of `g`, in its shape."""
+@functools.cache
+def _nuclear(tall: bool) -> Rule:
+    def nuclear(w, g, learning_rate, reach, epsilon):
+        return (learning_rate * w - reach * _corner(g, tall),)
+
+    return nuclear
+
+
+def _corner(g: Tensor, tall: bool) -> Tensor:
+    """Return `u v^T` of the largest singular value of `g`, in its shape.
+
+    Squared again and again, the Gram matrix becomes the projection on `u` or `v`, at
+    the price of products of matrices alone, which all compilers know.
+    """
     shape = tf.shape(g)
     last = tf.concat([[1], shape], axis=0)[-1]
     largest = tf.reduce_max(tf.abs(g))
     usable = tf.math.is_finite(largest) & (largest > 0)
     scale = tf.where(usable, largest, tf.ones_like(largest))
-    matrix = tf.where(usable, g / scale, tf.zeros_like(g))
-    _, u, v = tf.linalg.svd(tf.reshape(matrix, [-1, last]))
-    pair = tf.reshape(u[:, :1] * v[:, 0], shape)
+    matrix = tf.reshape(tf.where(usable, g / scale, tf.zeros_like(g)), [-1, last])
+    gram = tf.matmul(matrix, matrix, transpose_a=tall, transpose_b=not tall)
+    projection = gram
+    for _ in range(ROUNDS[g.dtype]):
+        # Its largest eigenvalue is now 1 / root(rows) at least; the eighth power fits.
+        projection = tf.math.divide_no_nan(projection, tf.norm(projection))
+        for _ in range(3):
+            projection = tf.matmul(projection, projection)
+    projection = tf.math.divide_no_nan(projection, tf.linalg.trace(projection))
+    value = tf.sqrt(tf.reduce_sum(projection * gram))
+    pair = tf.matmul(*((matrix, projection) if tall else (projection, matrix)))
+    pair = tf.reshape(tf.math.divide_no_nan(pair, value), shape)
     # Zero times zero is zero, and times what is not finite NaN.
     return tf.where(usable, pair, tf.zeros_like(g) * largest)
 
@@ -65,8 +89,7 @@ class ConditionalGradient(Optimizer):
         name: str = "ConditionalGradient",
         **kwargs: Any,
     ) -> None:
-        rules = {"fro": _frobenius, "nuclear": _nuclear}
-        if ord not in rules:
+        if ord not in ("fro", "nuclear"):
             raise ValueError(f"`ord` must be 'fro' or 'nuclear', not {ord!r}")
         super().__init__(name, **kwargs)
         self._set_hyper("learning_rate", kwargs.get("lr", learning_rate))
@@ -74,7 +97,18 @@ class ConditionalGradient(Optimizer):
         self._set_hyper("lambda_", lambda_)
         self.epsilon = epsilon_or_default(epsilon)
         self.ord = ord
-        self._define(rules[ord], {}, elementwise=False)
+        self._define(_frobenius, {}, elementwise=False)
+        self._wide, self._tall = (
+            self._defined(_nuclear(tall), {}, elementwise=False)
+            for tall in (False, True)
+        )
+
+    def _definition_for(self, var: tf.Variable) -> Definition:
+        if self.ord == "fro":
+            return self._definition
+        columns = var.shape[-1] if var.shape.rank else 1
+        tall = var.shape.num_elements() > columns**2
+        return self._tall if tall else self._wide
 
     def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
         return {
