@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+
 from ..optimizer import Optimizer, State
 from ..rule import Rule, SharedRule
 from .scenarios import Program
