@@ -109,11 +109,10 @@ def test_arguments_of_apply_gradients_and_minimize_go_on(name):
         assert w.numpy() == 6.0
 
 
-@pytest.mark.skipif("AdamW" not in tf_impl.OPTIMIZERS, reason="there is no AdamW yet")
 @wrappers
 def test_inner_exclude_lists_go_on(name):
     """Addons evaluates them in an `apply_gradients` that its wrappers do not call."""
-    inner = tf_impl.OPTIMIZERS["AdamW"](
+    inner = tf_impl.AdamW(
         weight_decay=0.5, learning_rate=0.0, exclude_from_weight_decay=["bias"]
     )
     kernel, bias = tf.Variable(1.0, name="kernel"), tf.Variable(1.0, name="bias")
