@@ -246,7 +246,7 @@ def test_no_rows_still_advance_time_and_whatever_decays(cls, options, sparse, ca
     _, zero_state = optimizer.step(w, np.zeros_like(w), state)
     assert new_state.iterations == zero_state.iterations == 2
     assert new_state.shared == zero_state.shared
-    assert cls is not Nadam or new_state.shared != state.shared
+    assert not issubclass(cls, Nadam) or new_state.shared != state.shared
     due = resting(optimizer, w, state, np.zeros_like(w))
     for name, new in tensors(new_weight, new_state).items():
         if name in on_every_row(optimizer, w.shape) and tells_rows_apart(optimizer):
@@ -428,9 +428,9 @@ def test_adamax_forgets_nothing_while_gradients_grow(steps, beta_2):
 @given(steps=gradients)
 @few
 def test_the_decay_argument_is_inverse_time_decay(cls, options, steps):
-    if cls is Nadam:
+    if issubclass(cls, Nadam):
         with pytest.raises(ValueError, match="no decay"):
-            Nadam(decay=0.5)
+            cls(decay=0.5)
         return
     scheduled = cls(**{**options, "learning_rate": InverseTimeDecay(0.1, 1, 0.5)})
     decayed = cls(**{**options, "learning_rate": 0.1}, decay=0.5)

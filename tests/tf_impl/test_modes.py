@@ -104,7 +104,7 @@ def test_a_variable_that_is_first_seen_late_starts_at_its_initial_slots(name, op
         assert optimizer.get_slot(late, slot).shape == late.shape
     fresh, other = make(name, options), variable()
     fresh.iterations.assign(1)
-    if name == "Nadam":
+    if issubclass(tf_impl.OPTIMIZERS[name], tf_impl.Nadam):
         fresh._create_all_weights([other])
         momentum = float(fresh._momentum(tf.constant(2.0, tf.float64)))
         fresh._m_cache.assign(float(optimizer._m_cache) / momentum)
