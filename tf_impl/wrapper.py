@@ -16,7 +16,7 @@ import tensorflow as tf
 import tf_impl
 from tf_impl.hypers import RealHypers
 from tf_impl.legacy_keras import OptimizerV2, keras
-from tf_impl.tensors import FLOATS, Tensor, after, cast, compute_dtype
+from tf_impl.tensors import FLOATS, Tensor, after, cast, compute_dtype, container
 from tf_impl.updates import update_table
 
 # Places in the one order that counts and averages each step once, from the inside.
@@ -371,12 +371,6 @@ def part(name: str, value: Any) -> Any:
 def only_if(condition: Tensor, act: Callable[[], Any]) -> Any:
     """Call `act` where the condition holds, when the graph runs."""
     return tf.cond(condition, act, tf.no_op)
-
-
-def container(var: Any) -> Any:
-    """Return the variable of which `var` is one replica's, or else itself."""
-    of_replicas = getattr(var, "_distributed_container", None)
-    return var if of_replicas is None else of_replicas() or var
 
 
 def across_replicas(act: Callable[..., Any], values: Any, *args: Any) -> Any:

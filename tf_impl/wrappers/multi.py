@@ -8,11 +8,10 @@ from typing import Any
 import tensorflow as tf
 
 from tf_impl.hypers import RealHypers
-from tf_impl.tensors import FLOATS, after
+from tf_impl.tensors import FLOATS, after, container
 from tf_impl.wrapper import (
     ACCUMULATION,
     across_replicas,
-    container,
     deserialized,
     inner_optimizer,
     serialized,
