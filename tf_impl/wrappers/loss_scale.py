@@ -37,7 +37,9 @@ class LossScaleOptimizer(Wrapper):
             skipped one halves it, down to 1.
         name: as in `tf_impl.wrapper.Wrapper`.
 
-    A skipped step changes nothing but the scale: neither slots nor the step count.
+    A skipped step changes nothing but the scale: neither slots nor the step count
+    (Keras' class of this name counts it). Under Keras' policy `mixed_float16`,
+    `compile` puts that one around every other optimizer: there, leave this one out.
 
     Raises:
         TypeError, ValueError: an argument outside its domain.
