@@ -127,6 +127,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="LIBRARY",
         help="torch, optax, keras, tf_keras, tf_keras.legacy or addons; default all",
     )
+    reporting.add_argument(
+        "--quick", action="store_true", help="one set of options, float32, one program"
+    )
     reporting.add_argument("--json", metavar="FILE", help="- is stdout")
     reporting.add_argument(
         "--markdown", metavar="FILE", help="a page; in a folder, one for each library"
@@ -451,7 +454,10 @@ def _report(options: argparse.Namespace) -> int:
     folder = options.markdown and os.path.isdir(options.markdown)
     if options.markdown and not folder and len(libraries) > 1:
         raise ValueError("several pages need a folder that exists after --markdown")
-    cards = [report_card(library, _Bar(sys.stderr)) for library in libraries]
+    cards = [
+        report_card(library, _Bar(sys.stderr), quick=options.quick)
+        for library in libraries
+    ]
     for card in cards:
         if options.json != "-":
             print(card, end="\n\n")

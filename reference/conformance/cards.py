@@ -69,6 +69,7 @@ class Card:
         without: those that are in the map without one, with what they do otherwise.
         versions: of what was run.
         missing: why nothing was run; empty where something was.
+        quick: with one set of options, in float32, in two modes, on one program.
     """
 
     library: str
@@ -76,6 +77,7 @@ class Card:
     without: Sequence[Dialect] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     missing: str = ""
+    quick: bool = False
 
     def findings(self) -> list[tuple[Finding | None, list[tuple[Entry, Result]]]]:
         """What differs, by its explanation; unexplained last."""
@@ -149,8 +151,9 @@ class Card:
         lines = [
             f"# {self.library}",
             "",
-            f"Made by `optimizer-oracle report {self.library} --markdown FILE` with "
-            f"{shown}.",
+            f"Made by `optimizer-oracle report {self.library}"
+            + " --quick" * self.quick
+            + f" --markdown FILE` with {shown}.",
             "",
             "| optimizer | rule here | dense | sparse |",
             "|---|---|---|---|",
@@ -187,7 +190,10 @@ class Card:
 
 
 def report_card(
-    library: str, progress: Callable[[int, int, str], None] | None = None
+    library: str,
+    progress: Callable[[int, int, str], None] | None = None,
+    *,
+    quick: bool = False,
 ) -> Card:
     """Judge every optimizer of a library that has a rule here.
 
@@ -197,6 +203,7 @@ def report_card(
     Args:
         library: a key of ``LIBRARIES``.
         progress: told of each optimizer.
+        quick: one set of options for each, float32, two modes, one program.
 
     Raises:
         ValueError: no such library.
@@ -207,33 +214,34 @@ def report_card(
     lines = [line for line in DIALECTS if line.library == library]
     entries: list[Entry] = []
     try:
-        plan = list(_plan([line for line in lines if line.rule]))
+        plan = list(_plan([x for x in lines if x.rule], 1 if quick else 3))
     except NotInstalled as missing:
         return Card(library, missing=str(missing))
     for done, (line, options) in enumerate(plan):
         if progress:
             progress(done, len(plan), f"{line.target} {options or ''}")
-        entries.append(_judged(line, options))
+        entries.append(_judged(line, options, quick))
     if progress:
         progress(len(plan), len(plan), "")
     versions = entries[0].report.versions if entries else {}
     without = [line for line in lines if not line.rule]
-    return Card(library, entries, without, versions)
+    return Card(library, entries, without, versions, quick=quick)
 
 
-def _judged(line: Dialect, options: Mapping[str, Any]) -> Entry:
+def _judged(line: Dialect, options: Mapping[str, Any], quick: bool) -> Entry:
     port = port_of(line)
     optimizer = OPTIMIZERS[line.rule](**{**line.options, **options})
     constant, first = line.constant_rate, port.modes()[:1]
     report = check(
         port,
         optimizer,
-        modes=None if port.every_pair else first,
+        modes=None if port.every_pair or quick else first,
         strategies=["none"],
+        quick=quick,
         constant_rate=constant,
         thorough=None,
     )
-    if not port.every_pair and (others := port.modes()[1:]):
+    if not (quick or port.every_pair) and (others := port.modes()[1:]):
         rest = check(port, optimizer, modes=others, quick=True, thorough=None)
         report = replace(report, results=[*report.results, *rest.results])
     return Entry(line, label(line, optimizer, {*options}), report)
@@ -256,13 +264,15 @@ def label(line: Dialect, optimizer: Any, shown: set[str]) -> str:
     return f"{line.name}({arguments})" if arguments else line.name
 
 
-def _plan(lines: Sequence[Dialect]) -> Iterator[tuple[Dialect, dict[str, Any]]]:
-    """Each line with the sets of options that its rule has as examples, up to three."""
+def _plan(
+    lines: Sequence[Dialect], most: int
+) -> Iterator[tuple[Dialect, dict[str, Any]]]:
+    """Each line with sets of options that its rule has as examples, up to ``most``."""
     for line in lines:
         port = port_of(line)
         takes = port.accepts()
         plain = True
-        for example in OPTIMIZERS[line.rule].examples[:3]:
+        for example in OPTIMIZERS[line.rule].examples[:most]:
             example = {**line.instance, **example}
             fits = all(line.options.get(n, v) == v for n, v in example.items())
             if fits and set(example) <= takes | set(line.options):

@@ -112,8 +112,8 @@ def test_a_library_that_is_missing_is_in_the_table(monkeypatch, capsys):
 
 
 def test_the_command_line(monkeypatch, tmp_path, capsys):
-    def fake(library, progress=None):
-        return Card(library, versions={"torch": "0"})
+    def fake(library, progress=None, *, quick=False):
+        return Card(library, versions={"torch": "0"}, quick=quick)
 
     monkeypatch.setattr(cards, "report_card", fake)
     assert main(["report", "torch", "optax", "--markdown", str(tmp_path)]) == CONFORMS
@@ -121,6 +121,9 @@ def test_the_command_line(monkeypatch, tmp_path, capsys):
     one = tmp_path / "one.md"
     assert main(["report", "torch", "--markdown", str(one), "--json", "-"]) == CONFORMS
     assert one.read_text().startswith("# torch\n")
+    assert "--quick" not in one.read_text()
+    assert main(["report", "torch", "--quick", "--markdown", str(one)]) == CONFORMS
+    assert "report torch --quick --markdown" in one.read_text()
     assert main(["report", "torch", "optax", "--markdown", str(one)]) == MISUSE
     assert DIFFERS != MISUSE
 
