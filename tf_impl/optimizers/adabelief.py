@@ -14,10 +14,10 @@ def _moments(
     g, m, v, touched, beta_1, one_minus_beta_1, beta_2, one_minus_beta_2, epsilon
 ):
     m = beta_1 * m + one_minus_beta_1 * g
-    v = beta_2 * v
-    if touched:
-        v = v + one_minus_beta_2 * tf.square(g - m) + epsilon
-    return m, v
+    if not touched:
+        return m, beta_2 * v
+    surprise = one_minus_beta_2 * tf.square(g - m) + epsilon
+    return m, beta_2 * v + surprise
 
 
 def _moved(w, m, v, learning_rate, bias_1, bias_2, epsilon, r):
