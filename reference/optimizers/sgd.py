@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..optimizer import Hyper, Optimizer, hyper
 from ..rule import Rule, rule
@@ -44,7 +44,7 @@ class SGD(Optimizer):
 
     home: ClassVar[str] = "tf.keras.optimizers.legacy.SGD"
     paper: ClassVar[str] = "Polyak 1964; Sutskever et al. 2013"
-    examples: ClassVar = (
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
         {},
         {"momentum": 0.9},
         {"momentum": 0.9, "nesterov": True},
