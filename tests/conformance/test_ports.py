@@ -301,3 +301,15 @@ def test_the_newer_optimizers_of_tf_keras_conform(tf_keras):
 
 def test_the_legacy_optimizers_of_tf_keras_conform(tf_keras):
     assert_conforms("tf_keras.legacy:Adam", "Adam", quick=True, modes=["eager"])
+
+
+def test_the_command_line_takes_the_rule_from_the_map(torch, capsys):
+    from reference.cli import CONFORMS, MISUSE, main
+
+    arguments = ["check", "torch:Adadelta", "--quick", "--set", "eps=0.001"]
+    assert main(arguments) == CONFORMS
+    assert "Adadelta" in capsys.readouterr().out
+    assert main(["check", "torch:LBFGS", "--quick"]) == MISUSE
+    assert "it needs the loss" in capsys.readouterr().err
+    assert main(["check", "torch:Adadelta", "--quick", "--set", "beta=1"]) == MISUSE
+    assert main(["check", "torch:Adadelta", "torch:Adam"]) == MISUSE
