@@ -109,10 +109,11 @@ def check(
         modes: among those of the framework, as ``"eager"``, ``"function"``, ``"xla"``
             or ``"loop"``, ``"foreach"``, ``"fused"``; default all.
         dtypes: among ``"float16"``, ``"bfloat16"``, ``"float32"``, ``"float64"``;
-            default all. Without either, Keras 3 and optax run in every mode in
-            float32, and in the first in other dtypes.
+            default all. Without either, Keras 3, optax, and further options of a class
+            run in every mode in float32, and in the first in other dtypes.
         devices: among ``"CPU"``, ``"GPU"``; default those that the machine has.
-        strategies: among ``"none"``, ``"mirrored"``.
+        strategies: among ``"none"``, ``"mirrored"``; default both, for further options
+            of a class the first.
         quick: float32, the first two modes, one program.
         strict: accept the ideal convention alone. Default: for ``tf_impl``.
         seed: of the scenarios.
@@ -196,8 +197,9 @@ def changes_rate(program: Program) -> bool:
 def _cases(request: tuple, ways: tuple) -> list[Case]:
     *kinds, scenario, constant_rate = ways
     modes = ways[0]
-    cases = []
+    cases: list[Case] = []
     for port, optimizer, label, dialect in _subjects(*request):
+        again = any(case.port.name == port.name for case in cases)
         _allowed("mode", modes, port.modes())
         if scenario is not None:
             _allowed("scenario", [scenario], scenarios(optimizer))
@@ -205,7 +207,7 @@ def _cases(request: tuple, ways: tuple) -> list[Case]:
         if constant is None:
             fixed = "learning_rate" not in optimizer.hyperparameters()
             constant = fixed or bool(dialect and dialect.constant_rate)
-        for setting, whole in _settings(port, *kinds):
+        for setting, whole in _settings(port, again, *kinds):
             cases.append(
                 Case(
                     port,
@@ -445,16 +447,23 @@ def _described(optimizer: Any) -> str:
 
 def _settings(
     port: Port,
+    again: bool,
     modes: Sequence[str] | None,
     dtypes: Sequence[str] | None,
     devices: Sequence[str] | None,
     strategies: Sequence[str] | None,
     quick: bool,
 ) -> Iterator[tuple[Setting, bool]]:
-    """The settings to run, and whether with all programs or the first alone."""
-    every_pair = modes or dtypes or getattr(port, "every_pair", True)
+    """The settings to run, and whether with all programs or the first alone.
+
+    What is not asked for is thinned where it costs much and shows little: XLA compiles
+    each program anew, and other options of a class that was judged (``again``) run the
+    same code around another rule.
+    """
+    asked = bool(modes or dtypes)
+    every_pair = asked or (getattr(port, "every_pair", True) and not again)
     offered = [one for one in STRATEGIES if one in port.strategies()]
-    strategies = strategies or (("none",) if quick else offered)
+    strategies = strategies or (("none",) if quick or again else offered)
     modes = modes or (port.modes()[:2] if quick else port.modes())
     for dtype in dtypes or (["float32"] if quick else DTYPES):
         format = FORMATS[dtype]
@@ -462,7 +471,8 @@ def _settings(
             for mode in modes if every_pair or format is FLOAT32 else modes[:1]:
                 if "none" in strategies:
                     setting = Setting(format, mode, device)
-                    yield setting, not quick and format is FLOAT32
+                    whole = format is FLOAT32 and (asked or mode != "xla")
+                    yield setting, whole and not quick
         if "mirrored" in strategies and (format is FLOAT32 or len(strategies) == 1):
             yield Setting(format, "function", "CPU", "mirrored"), False
 
