@@ -210,7 +210,8 @@ def _keras(library: str) -> Iterator[Dialect]:
         yield line(name, name, _EVERY_ROW)
     factored = {"r": "_r", "c": "_c", "v": "_v"}
     relative = {"relative_step": True, **_EVERY_ROW}
-    yield line("Adafactor", "Adafactor", relative, slots=factored)
+    ignored = "relative_step=False has no effect"
+    yield line("Adafactor", "Adafactor", relative, slots=factored, differs=ignored)
     if library == "keras":
         adam = {"momentum": "momentums", "velocity": "adam_velocities"}
         yield line("Muon", "Muon", _EVERY_ROW, slots=adam)

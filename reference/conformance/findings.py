@@ -276,5 +276,21 @@ adadelta.apply([keras.ops.convert_to_tensor([1e-35])], [w])
 assert w.numpy()[0] == 0  # -1e-35 is due: both roots are 1e-4
 """,
     ),
+    Finding(
+        "The default epsilon is zero in float16: a gradient of zero gives NaN at step "
+        "1, a small one infinity",
+        ("torch",),
+        ("Adam*",),
+        ("dense",),
+        """
+import torch
+w = torch.nn.Parameter(torch.zeros(1, dtype=torch.float16))
+w.grad = torch.zeros_like(w)
+torch.optim.Adam([w], foreach=False).step()
+assert w.isnan().all()
+""",
+        ("loop", "foreach"),
+        ("float16",),
+    ),
 )
 """A failure belongs to the first finding that fits."""
