@@ -62,6 +62,7 @@ class Dialect:
 
 _EVERY_ROW = {"sparse": "every_row"}
 _DECAYING = {"decay_rows": "every_row", "decay_times_learning_rate": True}
+_SOME_DECAY = {"weight_decay": 0.01}
 _COCOB = ("lr", "grad_norm_sum", "gradients_sum", "tilde_w", "reward")
 _NESTEROV = {"use_nesterov": "nesterov"}
 _NO_SCHEDULE = {"schedule_decay": ""}
@@ -75,7 +76,7 @@ def _of(library: str) -> Callable[..., Dialect]:
 def _torch() -> Iterator[Dialect]:
     line = _of("torch")
     yield line("Adam", "CorrectedAdam")
-    yield line("AdamW", "CorrectedAdam", {"weight_decay": 0.01, **_DECAYING})
+    yield line("AdamW", "CorrectedAdam", _DECAYING, instance=_SOME_DECAY)
     yield line("Adamax", "Adamax", {"epsilon_inside": True})
     yield line("SGD", "SGD", {"momentum": 0.0})
     yield line("SGD", "Momentum", _EVERY_ROW, arguments=_NESTEROV)
@@ -99,8 +100,9 @@ def _torch() -> Iterator[Dialect]:
     yield line(
         "NAdam",
         "NadamW",
-        {"weight_decay": 0.01, **_DECAYING},
+        _DECAYING,
         {"decoupled_weight_decay": True},
+        instance=_SOME_DECAY,
     )
     yield line(
         "Adafactor",
@@ -116,8 +118,8 @@ def _optax() -> Iterator[Dialect]:
     trace = {"momentum": "trace"}
     root = {"epsilon_root": "eps_root"}
     yield line("adam", "CorrectedAdam", arguments=root)
-    decaying = {"weight_decay": 0.01, **_DECAYING}
-    yield line("adamw", "CorrectedAdam", decaying, arguments=root)
+    decaying = {"arguments": root, "instance": _SOME_DECAY}
+    yield line("adamw", "CorrectedAdam", _DECAYING, **decaying)
     amsgrad = {"amsgrad": True, "correct_first": True}
     yield line("amsgrad", "CorrectedAdam", amsgrad, arguments=root)
     norm = {"v": "nu"}
@@ -141,8 +143,9 @@ def _optax() -> Iterator[Dialect]:
     yield line(
         "nadamw",
         "NadamW",
-        {"schedule_decay": 1e6, "weight_decay": 0.01, **_DECAYING},
+        {"schedule_decay": 1e6, **_DECAYING},
         arguments=_NO_SCHEDULE,
+        instance=_SOME_DECAY,
     )
     yield line("lamb", "LAMB")
     yield line(
@@ -188,7 +191,7 @@ def _optax() -> Iterator[Dialect]:
         "authors have beta_2",
     )
     yield line("radam", "RectifiedAdam", arguments={"sma_threshold": "threshold"})
-    yield line("lion", "Lion", {"weight_decay": 0.001, **_DECAYING})
+    yield line("lion", "Lion", _DECAYING, instance=_SOME_DECAY)
     yield line("yogi", "OptaxYogi")
     yield line(
         "adabelief",

@@ -321,7 +321,7 @@ def _subjects(
     if isinstance(against, Optimizer):
         optimizer = replace(against, **hyperparameters)
     else:
-        special = dialect.options if dialect else {}
+        special = {**dialect.options, **dialect.instance} if dialect else {}
         cls = rule_class(against or (dialect.rule if dialect else ""))
         optimizer = _instance(cls, {**special, **hyperparameters})
     unknown = set(hyperparameters) - port.accepts()

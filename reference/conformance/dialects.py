@@ -65,16 +65,21 @@ def _card(line: Dialect) -> dict[str, str]:
         port = port_of(line)
     except NotInstalled as missing:
         return {**card, "learning_rate": str(missing)}
-    for name in _numbers(OPTIMIZERS[line.rule]):
+    for name in _numbers(line):
         if name in port.places:
             card[name] = _with_default(port, port.places[name])
     return card
 
 
-def _numbers(cls: type[Optimizer]) -> list[str]:
-    """The hyperparameters and options of a rule, without those of the driver."""
-    shared = {f.name for f in fields(Optimizer)} - {"learning_rate"}
-    return [f.name for f in fields(cls) if f.name not in shared]
+def _numbers(line: Dialect) -> list[str]:
+    """The hyperparameters and options of a rule, and its weight decay if it has one."""
+    cls = OPTIMIZERS[line.rule]
+    of_the_driver = {f.name for f in fields(Optimizer)} - {"learning_rate"}
+    decays = "weight_decay" in line.instance or any(
+        f.name == "weight_decay" and f.default is not None for f in fields(cls)
+    )
+    found = [f.name for f in fields(cls) if f.name not in of_the_driver]
+    return [*found, *["weight_decay"] * decays]
 
 
 def _with_default(port: NamedPort, place: str) -> str:
@@ -135,14 +140,14 @@ def convert(source: str, target: str, given: Mapping[str, Any]) -> Conversion:
     remarks = []
     for line in _lines(target):
         port = port_of(line)
-        other = _counterpart(optimizer, line, port) if line.rule else None
+        other = _counterpart(optimizer, followed, line, port) if line.rule else None
         remarks.append(line.differs)
         if other is None:
             continue
         nearest.append(other)
         equal, while_constant = _equal(optimizer, other)
         if while_constant:
-            names = [n for n in _numbers(type(other)) if n in port.places]
+            names = [n for n in _numbers(line) if n in port.places]
             values = {n: getattr(other, n) for n in names}
             remarks = []
             if not equal or followed.constant_rate or line.constant_rate:
@@ -178,7 +183,7 @@ def _as_rule(source: str, given: Mapping[str, Any]) -> tuple[Optimizer, Dialect]
         values = {
             ours: port.default(place)
             for ours, place in port.places.items()
-            if ours in _numbers(rule_class(line.rule))
+            if ours in _numbers(line)
         }
         theirs = {n: v for n, v in given.items() if n not in values}
         if unknown := set(theirs) - set(port.parameters):
@@ -198,16 +203,18 @@ def _as_rule(source: str, given: Mapping[str, Any]) -> tuple[Optimizer, Dialect]
 
 
 def _counterpart(
-    optimizer: Optimizer, line: Dialect, port: NamedPort
+    optimizer: Optimizer, followed: Dialect, line: Dialect, port: NamedPort
 ) -> Optimizer | None:
     """The rule of a line, with the numbers of ``optimizer`` as far as it takes them."""
     cls = rule_class(line.rule)
-    ours = _numbers(type(optimizer))
+    ours = _numbers(followed)
     values = {
         name: getattr(optimizer, name)
-        for name in _numbers(cls)
+        for name in _numbers(line)
         if name in ours and name in port.places
     }
+    if "weight_decay" in _numbers(line):
+        values.setdefault("weight_decay", 0.0)
     if any(values.get(name, value) != value for name, value in line.options.items()):
         return None
     try:

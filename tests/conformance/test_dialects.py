@@ -161,6 +161,12 @@ class TestConvert:
         assert found.arguments["epsilon"] == 1e-8
         assert "for dense gradients" in found.remark
 
+    def test_weight_decay_comes_along(self):
+        found = convert("torch:AdamW", "optax:adamw", {"weight_decay": 0.25})
+        assert found.arguments["weight_decay"] == 0.25
+        assert convert("torch:Adam", "optax:adamw", {}).arguments["weight_decay"] == 0
+        assert convert("torch:AdamW", "optax:adam", {}).arguments is None
+
     def test_misuse(self):
         with pytest.raises(ValueError, match="torch:Adadelta does not take beta"):
             convert("torch:Adadelta", "optax:adadelta", {"beta": 0.9})
