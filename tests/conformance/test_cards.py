@@ -66,7 +66,7 @@ def test_a_card_says_what_conforms_differs_and_is_refused(monkeypatch, tmp_path)
         e.label: (e.verdict("dense"), e.verdict("sparse")) for e in card.entries
     }
     assert verdicts["Adadelta"] == ("conforms", "refuses")
-    dense, sparse = verdicts["SGD(momentum=0.0)"]
+    dense, sparse = verdicts["SGD(momentum=0)"]
     assert (dense, sparse) == ("differs in float16 fused, bfloat16 fused", "conforms")
     assert card.explained
     for text in (str(card), card.markdown()):
@@ -84,7 +84,7 @@ def test_what_nothing_explains_is_said(monkeypatch):
     monkeypatch.setattr(cards, "FINDINGS", ())
     card = report_card("torch")
     assert not card.explained
-    assert "not explained:\n  SGD(momentum=0.0), dense, float16 fused" in str(card)
+    assert "not explained:\n  SGD(momentum=0), dense, float16 fused" in str(card)
 
 
 def test_a_finding_is_told_from_others_by_its_place(monkeypatch):

@@ -166,7 +166,6 @@ def test_torch_counts_steps_for_each_weight(torch):
 def test_torchs_fused_momentum_breaks_on_a_gradient_that_comes_late(torch):
     report = check(
         "torch:SGD",
-        "SGD",
         hyperparameters={"momentum": 0.9},
         scenario="first gradient late",
         **FLOAT32,
