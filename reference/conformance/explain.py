@@ -14,10 +14,12 @@ from ..wrapper import Lines
 
 WEIGHTS = np.array([1.0, -2.0, 0.5])
 GRADIENTS = np.array([0.5, -0.25, 0.0])
+MATRICES = np.array([[1.0, -2.0], [0.5, 3.0]]), np.array([[0.5, -0.25], [0.0, 1.0]])
+"""A weight and a gradient for rules of two axes."""
 
 
 def explain(optimizer: Optimizer) -> str:
-    """The rule's source, its docstring, and its first step on three numbers.
+    """The rule's source, its docstring, and its first step on a few numbers.
 
     The values come from watching the very function that the oracle runs.
     """
@@ -32,9 +34,12 @@ def explain(optimizer: Optimizer) -> str:
         _dedented(cls.__doc__ or ""),
         "",
     ]
-    state = optimizer.init(WEIGHTS)
+    weights, gradients = WEIGHTS, GRADIENTS
+    if optimizer.rule_for(weights.shape) is not rule:
+        weights, gradients = MATRICES
+    state = optimizer.init(weights)
     named = optimizer.coefficients(0, Arithmetic())
-    given: dict[str, Any] = {**named, "w": WEIGHTS, "g": GRADIENTS, "touched": True}
+    given: dict[str, Any] = {**named, "w": weights, "g": gradients, "touched": True}
     if optimizer.shared:
         for symbol, slot in optimizer.shared.slots.items():
             given[symbol] = state.shared[slot.name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,10 @@ def test_list_as_json(capsys):
 def test_explain_shows_source_documentation_and_every_named_value(name, capsys):
     assert main(["explain", name]) == CONFORMS
     out = capsys.readouterr().out
-    rule = reference.OPTIMIZERS[name]().rule
+    cls = reference.OPTIMIZERS[name]
+    rule = cls().rule
     assert rule.source.strip() in out
-    assert "Args:" in out
+    assert "Args:" in out or fields(cls) == fields(cls.__mro__[1])
     for parameter in rule.parameters:
         assert f"\n  {parameter} " in out
 
