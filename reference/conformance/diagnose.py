@@ -191,7 +191,8 @@ class _Search:
         failing = [self.left_over(right, np.inf, [run]) for run in self.runs]
         self.failing = sum(failing)
         kinds, self.kinds = self.kinds, {"dense"}
-        self.in_rows_alone = kinds == {"sparse"} and not self.left_over(right, np.inf)
+        rows_only = not self.left_over(right, np.inf, self.runs)
+        self.in_rows_alone = kinds == {"sparse"} and rows_only
         self.kinds = kinds
         order = np.argsort([-count for count in failing], kind="stable")
         self.all_runs = [self.runs[i] for i in order]

@@ -26,6 +26,12 @@ def _add(total, g):
     return (total + g,)
 
 
+def _held(grad: Any) -> Any:
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(tf.identity(grad.values), tf.identity(grad.indices))
+    return tf.identity(grad)
+
+
 class GradientAccumulation(Wrapper):
     """One step of the inner optimizer for several calls of `apply_gradients`, with the
     mean of their gradients: the step of one large batch.
@@ -99,7 +105,7 @@ class GradientAccumulation(Wrapper):
             pairs = self._transform_unaggregated_gradients(pairs)
             pairs = self._aggregate_gradients(pairs)
         with tf.control_dependencies(self._check_missing(variables)):
-            pairs = [(tf.identity(grad), var) for grad, var in validated(pairs)]
+            pairs = [(_held(grad), var) for grad, var in validated(pairs)]
         sparse = [isinstance(grad, tf.IndexedSlices) for grad, _ in pairs]
 
         def step() -> Any:
