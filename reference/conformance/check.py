@@ -8,6 +8,7 @@ import platform as machine
 import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -32,6 +33,9 @@ Progress = Callable[[int, int, str], None]
 
 DTYPES = tuple(FORMATS)
 STRATEGIES = ("none", "mirrored")
+TOGETHER = 200
+"""Cases that share processes: one that has compiled hundreds of functions was seen to
+end by itself."""
 
 
 @dataclass(frozen=True)
@@ -241,14 +245,46 @@ def _run(
         for index, case in enumerate(cases):
             yield index, *_results(case, *judging)
         return
+    for start in range(0, len(cases), TOGETHER):
+        indices = list(range(start, min(start + TOGETHER, len(cases))))
+        yield from _pooled(cases, indices, request, ways, judging, jobs)
+
+
+def _pooled(
+    cases: list[Case],
+    indices: list[int],
+    request: tuple,
+    ways: tuple,
+    judging: tuple[int, bool, bool | None],
+    jobs: int,
+) -> Iterator[tuple[int, list[Result], list[str]]]:
+    """Cases in fresh processes. Where one ends, halves of what it took along are run
+    again, down to the case that ends its own process: that one fails."""
+    lost = []
     with ProcessPoolExecutor(
         jobs, multiprocessing.get_context("spawn"), _begin_job, (request, ways)
     ) as pool:
-        running = {
-            pool.submit(_job, index, judging): index for index in range(len(cases))
-        }
+        running = {pool.submit(_job, index, judging): index for index in indices}
         for done in as_completed(running):
-            yield running[done], *done.result()
+            index = running[done]
+            if isinstance(done.exception(), BrokenProcessPool):
+                lost.append(index)
+            else:
+                yield index, *done.result()
+    if len(indices) == 1 and lost:
+        yield indices[0], _ended(cases[indices[0]]), []
+        return
+    for half in (lost[::2], lost[1::2]):
+        if half:
+            yield from _pooled(cases, half, request, ways, judging, jobs)
+
+
+def _ended(case: Case) -> list[Result]:
+    message = "the process that ran it ended"
+    return [
+        _result(case, kind, ideal(case.setting.dtype), Score(failure=_not_run(message)))
+        for kind in ("dense", "sparse")
+    ]
 
 
 _cases_of_job: list[Case] = []
@@ -491,8 +527,7 @@ def _results(
     for kind, message in refused.items():
         alone = not found and not (case.scenario and started)
         if kind not in found and (case.must_run or alone):
-            failure = Failure("start", "run", 1, message=message)
-            found[kind] = ideal(setting.dtype), Score(failure=failure)
+            found[kind] = ideal(setting.dtype), Score(failure=_not_run(message))
     long_enough = [
         (run.recording, run.optimizer)
         for run in runs
@@ -513,26 +548,43 @@ def _results(
                     thorough=bool(thorough),
                 )
         results.append(
-            Result(
-                optimizer=case.label,
-                gradient=kind,
-                dtype=setting.dtype.name,
-                mode=setting.mode,
-                device=setting.device,
-                strategy=setting.strategy,
-                conforms=score.conforms,
-                worst_ratio=score.worst,
-                ratios=score.ratios,
-                undecidable=score.undecidable,
-                elements=score.elements,
-                convention=convention.sentence,
+            _result(
+                case,
+                kind,
+                convention,
+                score,
                 cost=_cost(convention, ideally.get(kind)),
-                failure=score.failure,
                 explanations=tuple(explanations),
                 notes=tuple(notes),
             )
         )
     return results, notes
+
+
+def _result(
+    case: Case, kind: str, convention: Convention, score: Score, **more: Any
+) -> Result:
+    setting = case.setting
+    return Result(
+        optimizer=case.label,
+        gradient=kind,
+        dtype=setting.dtype.name,
+        mode=setting.mode,
+        device=setting.device,
+        strategy=setting.strategy,
+        conforms=score.conforms,
+        worst_ratio=score.worst,
+        ratios=score.ratios,
+        undecidable=score.undecidable,
+        elements=score.elements,
+        convention=convention.sentence,
+        failure=score.failure,
+        **more,
+    )
+
+
+def _not_run(message: str) -> Failure:
+    return Failure("start", "run", 1, message=message)
 
 
 @dataclass(frozen=True)

@@ -253,3 +253,14 @@ def test_keras_clips_before_it_sums_duplicates_and_ours_after(limit):
     report = check(keras.optimizers.legacy.SGD, "SGD", **options)
     sparse = next(r for r in report.results if r.gradient == "sparse")
     assert not sparse.conforms
+
+
+def test_a_case_that_ends_its_process_fails_and_the_others_run():
+    options = {"devices": ["CPU"], "strategies": ["none"], "dtypes": ["float32"]}
+    fatal = "tests.tf_impl.broken:Fatal"
+    report = check(fatal, "SGD", modes=["eager", "xla"], jobs=2, **options)
+    conforms = {(r.mode, r.gradient): r.conforms for r in report.results}
+    assert conforms["eager", "dense"] and conforms["eager", "sparse"]
+    assert not conforms["xla", "dense"]
+    ended = next(r for r in report.results if r.mode == "xla")
+    assert "the process that ran it ended" in ended.failure.message
