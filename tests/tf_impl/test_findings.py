@@ -57,7 +57,10 @@ def test_compiled_running_sums_of_what_was_found_are_empty():
 
 
 def test_compiled_duplicates_are_added_one_by_one_to_what_their_sum_is_added_to():
-    """XLA sees no sum of its own in `x + sum`: each of six ones is lost beside 1e8."""
+    """XLA sees no sum of its own in `x + sum`: each of six ones is lost beside 1e8.
+
+    Seen in TensorFlow 2.21, not yet in 2.15.
+    """
     tf = pytest.importorskip("tensorflow")
     x = tf.constant([1e8])
 
@@ -68,7 +71,8 @@ def test_compiled_duplicates_are_added_one_by_one_to_what_their_sum_is_added_to(
     # 1e8 + 6, between the float32 numbers 1e8 and 1e8 + 8.
     assert add(tf.ones([6])).numpy().tolist() == [1e8 + 8]
     compiled = tf.function(add, jit_compile=True)
-    assert compiled(tf.ones([6])).numpy().tolist() == [1e8]
+    expected = [1e8 + 8] if tf.__version__.startswith("2.15.") else [1e8]
+    assert compiled(tf.ones([6])).numpy().tolist() == expected
 
 
 SORTED_IN_A_CONDITION = """
@@ -88,12 +92,18 @@ print("done", flush=True)
 
 
 def test_what_was_found_in_a_compiled_condition_ends_the_process():
-    """The reason why accumulated sparse gradients have all rows under XLA."""
+    """The reason why accumulated sparse gradients have all rows under XLA.
+
+    Seen in TensorFlow 2.21; 2.15 still compiled it rightly.
+    """
+    tf = pytest.importorskip("tensorflow")
     run = subprocess.run(
         [sys.executable, "-c", SORTED_IN_A_CONDITION],
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert run.stdout == "begun\n"
-    assert run.returncode == -signal.SIGABRT
+    if tf.__version__.startswith("2.15."):
+        assert (run.stdout, run.returncode) == ("begun\ndone\n", 0)
+    else:
+        assert (run.stdout, run.returncode) == ("begun\n", -signal.SIGABRT)
