@@ -117,9 +117,10 @@ class DecayingHypers(RealHypers):
         grads_and_vars = self._compute_gradients(
             loss, var_list=var_list, grad_loss=grad_loss, tape=tape
         )
-        return self.apply_gradients(
-            grads_and_vars, name=name, decay_var_list=decay_var_list
-        )
+        given: dict[str, Any] = {"name": name}
+        if decay_var_list is not None:  # a subclass may not know the argument
+            given["decay_var_list"] = decay_var_list
+        return self.apply_gradients(grads_and_vars, **given)
 
     def apply_gradients(
         self,

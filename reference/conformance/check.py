@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import multiprocessing
 import platform as machine
+import time
 import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -18,8 +19,9 @@ from .. import OPTIMIZERS, WRAPPERS
 from ..dialects import Dialect
 from ..optimizer import Driver, Optimizer, State
 from ..schedules import LearningRateSchedule
+from . import diagnose
 from .convention import Convention, candidates, ideal
-from .diagnose import Explanation, diagnose
+from .diagnose import Explanation
 from .judge import Failure, Recording, Score, judge
 from .port import Port, Refused, Setting, Snapshot, arguments
 from .ports import dialects_of, load, port_for
@@ -33,6 +35,8 @@ Progress = Callable[[int, int, str], None]
 
 DTYPES = tuple(FORMATS)
 STRATEGIES = ("none", "mirrored")
+BRIEFLY = 4.0
+"""Processor time that a check may search for the cause of a failure."""
 TOGETHER = 200
 """Cases that share processes: one that has compiled hundreds of functions was seen to
 end by itself."""
@@ -523,42 +527,63 @@ def _results(
     if hidden:
         notes.append(f"not seen, checked through the weights: {', '.join(hidden)}")
     found, ideally = _best_conventions(case, runs, strict)
-    diagnosable = thorough is not None and isinstance(case.optimizer, Optimizer)
     for kind, message in refused.items():
         alone = not found and not (case.scenario and started)
         if kind not in found and (case.must_run or alone):
             found[kind] = ideal(setting.dtype), Score(failure=_not_run(message))
-    long_enough = [
-        (run.recording, run.optimizer)
-        for run in runs
-        if len(run.recording.snapshots) > 1
-    ]
-    results = []
-    for kind, (convention, score) in found.items():
-        explanations: list[Explanation] = []
-        if diagnosable and score.failure and setting.dtype is FLOAT32:
-            seen = [r for r in long_enough if _has_kind(r[0].program, kind)]
-            if seen:
-                explanations = diagnose(
-                    seen,
-                    convention,
-                    setting,
-                    case.port.platform(setting),
-                    {kind},
-                    thorough=bool(thorough),
-                )
-        results.append(
-            _result(
-                case,
-                kind,
-                convention,
-                score,
-                cost=_cost(convention, ideally.get(kind)),
-                explanations=tuple(explanations),
-                notes=tuple(notes),
-            )
+    explained = {}
+    if thorough is not None and isinstance(case.optimizer, Optimizer):
+        seconds = diagnose.SECONDS if thorough else BRIEFLY
+        explained = _explained(case, runs, found, seconds)
+    results = [
+        _result(
+            case,
+            kind,
+            convention,
+            score,
+            cost=_cost(convention, ideally.get(kind)),
+            explanations=tuple(explained.get(kind, ())),
+            notes=tuple(notes),
         )
+        for kind, (convention, score) in found.items()
+    ]
     return results, notes
+
+
+def _explained(
+    case: Case,
+    runs: Sequence[_Run],
+    found: Mapping[str, tuple[Convention, Score]],
+    seconds: float,
+) -> dict[str, list[Explanation]]:
+    """Explanations for the kinds of gradient that fail, which share the time."""
+    setting = case.setting
+    if setting.dtype is not FLOAT32:
+        return {}
+    seen = {
+        kind: [
+            (run.recording, run.optimizer)
+            for run in runs
+            if len(run.recording.snapshots) > 1
+            and _has_kind(run.recording.program, kind)
+        ]
+        for kind, (_, score) in found.items()
+        if score.failure
+    }
+    seen = {kind: pairs for kind, pairs in seen.items() if pairs}
+    end = time.process_time() + seconds
+    explained = {}
+    for done, (kind, pairs) in enumerate(seen.items()):
+        left = end - time.process_time()
+        explained[kind] = diagnose.diagnose(
+            pairs,
+            found[kind][0],
+            setting,
+            case.port.platform(setting),
+            {kind},
+            seconds=left / (len(seen) - done),
+        )
+    return explained
 
 
 def _result(

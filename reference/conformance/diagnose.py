@@ -20,6 +20,7 @@ from .evidence import SIEVE, Evidence, collect
 from .judge import Recording, Score, _Judge, compare
 from .lookalikes import UNKNOWN, Open, lookalikes, unknowns
 from .mutants import (
+    CANNOT_RUN,
     Functions,
     Mutant,
     edits,
@@ -38,7 +39,7 @@ ENOUGH = 5
 """Explanations that are worth showing."""
 
 SECONDS = 8.0
-"""Processor time of a thorough search; another one gets a quarter of that."""
+"""Processor time of a thorough search."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ def diagnose(
     setting: Setting,
     platform: Platform,
     kinds: set[str],
-    *,
-    thorough: bool = True,
+    seconds: float = SECONDS,
 ) -> list[Explanation]:
     """Explanations of a failing implementation, best first; empty where none fits.
 
@@ -86,9 +86,8 @@ def diagnose(
         convention: the one under which it comes closest.
         setting, platform: how it ran.
         kinds: the kinds of gradient that fail.
-        thorough: search for eight seconds instead of two.
+        seconds: processor time that the search may take.
     """
-    seconds = SECONDS if thorough else SECONDS / 4
     search = _Search(
         runs, convention, setting, platform, kinds, time.process_time() + seconds
     )
@@ -290,7 +289,7 @@ class _Search:
                     count.scores(to_the_end=True)
                 except _TooMany:
                     return np.inf
-                except (ArithmeticError, ValueError, TypeError, AttributeError):
+                except CANNOT_RUN:
                     return np.inf
                 total += count.beyond
         return total
@@ -396,7 +395,7 @@ class _Search:
             ]
             try:
                 evidence = self.collected(runs)
-            except (ArithmeticError, ValueError, TypeError, AttributeError):
+            except CANNOT_RUN:
                 continue
             if not evidence.columns:
                 continue
@@ -542,7 +541,7 @@ def _suspect_lines(optimizer: Optimizer, wrong: Mapping[str, float]) -> list[int
 def _mismatch(evidence: Evidence, functions: Functions) -> dict[str, int]:
     try:
         return evidence.mismatch(functions)
-    except (ArithmeticError, ValueError, TypeError):
+    except CANNOT_RUN:
         return {}
 
 
@@ -632,7 +631,7 @@ def _stacked(evidence: Evidence, candidate: Open, value: float) -> Any:
                 for symbol in columns.came
             ]
         )
-    except (ArithmeticError, ValueError, TypeError):
+    except CANNOT_RUN:
         return None
 
 

@@ -460,6 +460,9 @@ def _with_squares(base: type[Optimizer]) -> Any:
     ) -> Advanced:
         slots = []
         for w, g, own in zip(weights, gradients, state.slots, strict=True):
+            if SQUARES not in own:
+                slots.append(own)
+                continue
             if isinstance(g, IndexedSlices):
                 values = arithmetic.tensor(g.values)
                 unique = deduplicate(replace(g, values=values * values))

@@ -21,7 +21,7 @@ from ..rule import Rule, SharedRule
 from ..sparse import TOUCHED
 from .convention import Convention
 from .judge import Recording, _Judge
-from .mutants import Functions, redefined, with_rules
+from .mutants import CANNOT_RUN, Functions, redefined, with_rules
 from .port import Setting
 from .rounding import SLACK, Bounded, Format, Platform
 
@@ -119,7 +119,7 @@ class Evidence:
         """What a version of the rules gives on each of the columns.
 
         Raises:
-            ArithmeticError, ValueError, TypeError: the version cannot be evaluated.
+            one of ``CANNOT_RUN``: the version cannot be evaluated.
         """
         functions = functions or {}
         carried: dict[int, dict[str, np.ndarray]] = {}
@@ -164,7 +164,7 @@ class Evidence:
                 found |= {columns.places[i] for i in set(columns.place[told].tolist())}
                 if not self.optimizer.elementwise and len(found) > 1:
                     break
-        except (ArithmeticError, ValueError, TypeError):
+        except CANNOT_RUN:
             found.add(self.columns[0].places[0])
         return found
 
@@ -189,7 +189,7 @@ class Evidence:
         """Whether a version does all that came, but for ``most`` elements."""
         try:
             return sum(self.mismatch(functions, most=most).values()) <= most
-        except (ArithmeticError, ValueError, TypeError):
+        except CANNOT_RUN:
             return False
 
     @cached_property
@@ -207,7 +207,7 @@ class Evidence:
             narrow = {n: np.asarray(x, np.float32) for n, x in columns.given.items()}
             try:
                 results = columns.evaluate(self.optimizer, functions, narrow)
-            except (ArithmeticError, ValueError, TypeError):
+            except CANNOT_RUN:
                 return False
             for s, came in columns.came.items():
                 surprise = np.isnan(came) & np.isfinite(columns.due[s])
@@ -330,9 +330,10 @@ def _hidden(optimizer: Optimizer, recordings: list[Recording]) -> frozenset[str]
             for slots in snapshot.state.slots
         )
 
+    shapes = {w.start.shape for r in recordings for w in r.program.weights}
     return frozenset(
         symbol
-        for rule in optimizer.variants
+        for rule in {optimizer.rule_for(shape) for shape in shapes}
         for symbol, slot in rule.slots.items()
         if not seen(slot.name)
     )

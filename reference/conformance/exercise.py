@@ -11,7 +11,7 @@ import numpy as np
 from ..optimizer import Arithmetic, Optimizer
 from ..rule import Rule
 from .explain import GRADIENTS, WEIGHTS, trace
-from .mutants import OLD, Mutant, edits, mutant, parsed
+from .mutants import CANNOT_RUN, OLD, Mutant, edits, mutant, parsed
 
 STEPS = 2
 
@@ -77,7 +77,7 @@ def _wrong(optimizer: Optimizer, rng: np.random.Generator) -> Mutant:
         wrong = mutant(optimizer, rule, line, sentence, tree)
         try:
             shown = _trace(wrong.optimizer)
-        except (ArithmeticError, TypeError, ValueError):
+        except CANNOT_RUN:
             continue
         if shown != right and "nan" not in " ".join(shown):
             return wrong

@@ -51,6 +51,10 @@ class HeldAdagrad(Adagrad):
         w = w - learning_rate * g / (np.sqrt(n) + epsilon)
         return w, n
 
+    @property
+    def selected(self) -> Rule:
+        return HeldAdagrad.held_adagrad
+
 
 @dataclass(frozen=True)
 class InsideRMSprop(RMSprop):

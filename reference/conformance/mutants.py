@@ -22,6 +22,9 @@ from .scenarios import Program
 
 OLD = "old_"
 
+CANNOT_RUN = (ArithmeticError, AttributeError, IndexError, TypeError, ValueError)
+"""What a version that makes no sense raises: its shapes do not fit, say."""
+
 Functions = Mapping[str, Rule | SharedRule]
 """Rules by the names of their functions; ``"shared"`` is the one of the step."""
 

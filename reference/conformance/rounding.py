@@ -208,8 +208,8 @@ class Bounded(np.lib.mixins.NDArrayOperatorsMixin):
     def T(self) -> Bounded:
         return self._mapped(np.transpose)
 
-    def reshape(self, *shape: int) -> Bounded:
-        return self._mapped(lambda array: np.reshape(array, shape))
+    def reshape(self, *shape: Any) -> Bounded:
+        return self._mapped(lambda array: array.reshape(*shape))
 
     def _mapped(self, move: Callable[[np.ndarray], np.ndarray]) -> Bounded:
         """The same elements, in other places."""

@@ -116,7 +116,9 @@ def programs(
         sparse = [part for part in sparse if not _without_rows(part)]
     dense = make.dense()
     if not optimizer.elementwise:
-        dense += [make.decades(shape=(6, 4)), make.decades(shape=(3, 5))]
+        shapes = [(6, 4), (3, 5), (3, 2, 4), (2, 3, 2, 3)]
+        dense += [make.decades(shape=shape) for shape in shapes]
+        dense.append(make.late((3, 2)))
     if optimizer.global_clipnorm is not None:
         # A huge gradient would be all that their joint norm consists of.
         dense = [make.decades(), make.from_zero()]
@@ -130,7 +132,7 @@ def programs(
         return [whole]
     few = pack([make.decades(), make.from_zero(), make.patterns()], optimizer)
     late = pack([make.constant(), make.decades(), make.patterns()], optimizer)
-    return [
+    found = [
         whole,
         Program(
             "learning rate set",
@@ -167,6 +169,22 @@ def programs(
             iterations=301,
         ),
     ]
+    ended = [
+        name
+        for name in optimizer.hyperparameters()
+        if ("weight_decay" in name or name == "beta_2") and getattr(optimizer, name)
+    ]
+    if ended and not optimizer.elementwise:
+        found.append(
+            Program(
+                "no decay, no memory",
+                "a division by a length, or by a moment, that is zero",
+                pack([make.zero(), make.decades(shape=(6, 4))], optimizer),
+                3,
+                dict.fromkeys(ended, 0.0),
+            )
+        )
+    return found
 
 
 def pack(parts: Sequence[Part], optimizer: Optimizer) -> tuple[Weight, ...]:
@@ -246,7 +264,7 @@ class _Maker:
 
         return self._part(
             "gradients over ten decades"
-            + (f", shape {shape}" if len(shape) - 1 else ""),
+            + (f", shape {shape}" if len(shape) != 1 else ""),
             "epsilon misplaced; signs lost; shapes confused",
             shape,
             gradient,
@@ -270,6 +288,14 @@ class _Maker:
             lambda rng, step: each,
         )
 
+    def zero(self) -> Part:
+        return self._part(
+            "zero gradient",
+            "weights that move without a gradient; zero over zero",
+            (4,),
+            lambda rng, step: np.zeros(4),
+        )
+
     def dense(self) -> list[Part]:
         largest = {"float16": 1.5, "float64": 150.0}.get(self.dtype.name, 17.0)
         smallest = {"float16": -7.5, "float64": -320.0}.get(self.dtype.name, -40.0)
@@ -284,12 +310,7 @@ class _Maker:
             self.decades(),
             self.from_zero(),
             self.constant(),
-            self._part(
-                "zero gradient",
-                "weights that move without a gradient; zero over zero",
-                (4,),
-                lambda rng, step: np.zeros(4),
-            ),
+            self.zero(),
             self._part(
                 "tiny gradients",
                 "squares that underflow; epsilon lost in a narrow dtype",
@@ -317,9 +338,6 @@ class _Maker:
         def missing(rng: np.random.Generator, step: int) -> Gradient:
             return None if step in ABSENT_STEPS else self._usual(rng, 6)
 
-        def late(rng: np.random.Generator, step: int) -> Gradient:
-            return self._usual(rng, 6) if step in ABSENT_STEPS else None
-
         return [
             self._part(
                 "no gradient at two steps",
@@ -327,13 +345,20 @@ class _Maker:
                 (6,),
                 missing,
             ),
-            self._part(
-                "first gradient late",
-                "steps counted per weight; slots made too late",
-                (6,),
-                late,
-            ),
+            self.late((6,)),
         ]
+
+    def late(self, shape: tuple[int, ...]) -> Part:
+        def gradient(rng: np.random.Generator, step: int) -> Gradient:
+            return self._usual(rng, shape) if step in ABSENT_STEPS else None
+
+        return self._part(
+            "first gradient late" + (f", shape {shape}" if len(shape) > 1 else ""),
+            "steps counted per weight; slots made too late, or from another start",
+            shape,
+            gradient,
+            zero=True,
+        )
 
     def patterns(self) -> Part:
         """Duplicates side by side, interleaved and cancelling; a row seen once."""

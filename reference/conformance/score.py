@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -11,14 +12,14 @@ import numpy as np
 
 from ..gradients import IndexedSlices
 from ..optimizer import Optimizer, State
-from ..rule import Rule
+from ..rule import Rule, SharedRule
 from ..schedules import PiecewiseConstantDecay
 from .convention import ideal
 from .driver_faults import clipping_mutants, driver_mutants
 from .evidence import Evidence, collect
 from .judge import Recording, _Judge, compare, judge
-from .mutants import Mutant, rule_mutants
-from .port import Setting
+from .mutants import CANNOT_RUN, Mutant, functions_of, rule_mutants
+from .port import Setting, Snapshot
 from .rounding import FLOAT32, FLOAT64, IEEE, SLACK
 from .scenarios import Part, Program, Weight, programs
 from .simulate import simulate
@@ -26,6 +27,10 @@ from .simulate import simulate
 RANDOM_RUNS = 48
 RANDOM_ELEMENTS = 32
 RANDOM_STEPS = 4
+ZEROS = 0.1
+ENDS = 0.1
+"""The parts of random gradients that are zero, and of random hyperparameters that are
+at an end of their domain."""
 RANDOM_DRIVES = 8
 CLIP_AT = 0.5
 
@@ -82,19 +87,20 @@ def score(
 ) -> Score:
     """All mutants of all rules of an optimizer, judged in float32.
 
-    A mutant of a rule counts as killed if any example of the class that uses this rule
-    tells it.
+    A mutant counts as killed if any example of the class tells it: of those that use
+    the rule it is made from, or of all where the driver is wrong, which is the same
+    around every rule.
     """
     total = Score()
-    by_rule: dict[Rule, list[Optimizer]] = {}
-    for options in cls.examples:
-        optimizer = cls(**options)
-        by_rule.setdefault(optimizer.rule, []).append(optimizer)
-    for rule, optimizers in by_rule.items():
-        progress(f"{cls.__name__}.{rule.function.__name__}")
-        _score_rule(total, optimizers, seed)
-        _score_driver(total, optimizers[0], seed)
-    _score_clipping(total, cls(**cls.examples[0]), seed)
+    examples = [cls(**options) for options in cls.examples]
+    _score_rules(total, examples, seed, progress)
+    progress(f"{cls.__name__}, around its rules")
+    widest = sorted(examples, key=lambda one: -len(one.rule.slots))
+    _score_drivers(total, widest, driver_mutants, seed)
+    for limit in ("clipvalue", "clipnorm", "global_clipnorm"):
+        progress(f"{cls.__name__}, with {limit}")
+        clipping = [one.replaced(**{limit: CLIP_AT}) for one in examples]
+        _score_drivers(total, clipping, clipping_mutants, seed)
     return total
 
 
@@ -102,66 +108,94 @@ def _shown(mutant: Mutant) -> str:
     return f"line {mutant.line}: {mutant.edit}" if mutant.line else mutant.sentence
 
 
-def _score_rule(total: Score, optimizers: list[Optimizer], seed: int) -> None:
+def _score_rules(
+    total: Score, examples: list[Optimizer], seed: int, progress: Callable[[str], None]
+) -> None:
     setting = Setting(FLOAT32)
     seen = []
-    for optimizer in optimizers:
+    for optimizer in examples:
         runs = []
         for program in programs(optimizer, setting, seed):
             given = replace(optimizer, **program.hyperparameters)
             runs.append((simulate(given, program, FLOAT32), given))
         seen.append((runs, collect(runs, ideal(FLOAT32), setting, IEEE)))
-    reachable = _random_inputs(optimizers[0], seed)
-    for mutant in rule_mutants(optimizers[0]):
-        killers: set[str] = set()
-        for runs, evidence in seen:
-            for position, weight, part in evidence.tells(mutant.functions):
-                program = runs[position][0].program
-                name = program.weights[weight].parts[part].name
-                killers.add(f"{program.name}: {name}")
-        if not total.add(killers):
-            if same := _same_bits(mutant, reachable):
-                total.equivalent.append((mutant, same))
-            else:
-                total.surviving.append(mutant)
-
-
-def _score_driver(total: Score, optimizer: Optimizer, seed: int) -> None:
-    _score_drivers(total, optimizer, driver_mutants(optimizer), seed)
-
-
-def _score_clipping(total: Score, optimizer: Optimizer, seed: int) -> None:
-    for limit in ("clipvalue", "clipnorm", "global_clipnorm"):
-        clipping = optimizer.replaced(**{limit: CLIP_AT})
-        _score_drivers(total, clipping, clipping_mutants(clipping), seed)
+    done: set[Rule | SharedRule] = set()
+    for optimizer in examples:
+        new = {n: r for n, r in functions_of(optimizer).items() if r not in done}
+        if not new:
+            continue
+        done |= {*new.values()}
+        progress(f"{type(optimizer).__name__}, {', '.join(new)}")
+        reachable = _random_inputs(optimizer, seed)
+        for mutant in rule_mutants(optimizer):
+            if not mutant.functions.keys() <= new.keys():
+                continue
+            killers: set[str] = set()
+            for other, (runs, evidence) in zip(examples, seen, strict=True):
+                rules = functions_of(other)
+                if any(rules.get(name) is not new[name] for name in mutant.functions):
+                    continue
+                for position, weight, part in evidence.tells(mutant.functions):
+                    program = runs[position][0].program
+                    name = program.weights[weight].parts[part].name
+                    killers.add(f"{program.name}: {name}")
+            if not total.add(killers):
+                if same := _same(mutant, reachable):
+                    total.equivalent.append((mutant, same))
+                else:
+                    total.surviving.append(mutant)
 
 
 def _score_drivers(
-    total: Score, optimizer: Optimizer, mutants: list[Mutant], seed: int
+    total: Score,
+    examples: list[Optimizer],
+    mutants: Callable[[Optimizer], list[Mutant]],
+    seed: int,
 ) -> None:
+    """Where the first example does not tell a mutant, another one may."""
     setting = Setting(FLOAT32)
-    read = {name for rule in optimizer.variants for name in rule.parameters}
-    if optimizer.shared:
-        read |= {*optimizer.shared.parameters}
-    runs = []
-    for program in programs(optimizer, setting, seed):
-        right = replace(optimizer, **program.hyperparameters)
-        runs.append((program, right, _free_run(right, program, setting)))
-    for mutant in mutants:
-        if not mutant.needs <= read:
+    killers: dict[str, set[str]] = {}
+    untold: dict[str, list[tuple[Optimizer, Mutant]]] = {}
+    for optimizer in examples:
+        wrong = [m for m in mutants(optimizer) if m.needs <= _reads(optimizer)]
+        wrong = [m for m in wrong if not killers.get(m.sentence)]
+        if not wrong:
             continue
-        killers: set[str] = set()
-        for program, _, due in runs:
-            if len(killers) < 2 and _leaves(mutant, program, due, setting):
-                killers.add(program.name)
-        for program, right, _ in runs:
-            if not killers and _told_step_by_step(mutant, program, right, setting):
-                killers.add(program.name)
-        if not total.add(killers):
-            if same := _same_runs(optimizer, mutant, seed):
-                total.equivalent.append((mutant, same))
+        runs = []
+        for program in programs(optimizer, setting, seed):
+            right = replace(optimizer, **program.hyperparameters)
+            runs.append((program, right, _free_run(right, program, setting)))
+        for mutant in wrong:
+            told = _tellers(mutant, runs, setting)
+            killers[mutant.sentence] = told
+            untold.setdefault(mutant.sentence, []).append((optimizer, mutant))
+    for sentence, told in killers.items():
+        if not total.add(told):
+            evidence = [_same_runs(o, mutant, seed) for o, mutant in untold[sentence]]
+            mutant = untold[sentence][0][1]
+            if all(evidence):
+                total.equivalent.append((mutant, evidence[0]))
             else:
                 total.surviving.append(mutant)
+
+
+def _reads(optimizer: Optimizer) -> set[str]:
+    functions = functions_of(optimizer).values()
+    return {name for rule in functions for name in rule.parameters}
+
+
+def _tellers(
+    mutant: Mutant, runs: list[tuple[Program, Optimizer, Due]], setting: Setting
+) -> set[str]:
+    """Two of the programs that tell a mutant, or as many as there are."""
+    told: set[str] = set()
+    for program, _, due in runs:
+        if len(told) < 2 and _leaves(mutant, program, due, setting):
+            told.add(program.name)
+    for program, right, _ in runs:
+        if not told and _told_step_by_step(mutant, program, right, setting):
+            told.add(program.name)
+    return told
 
 
 Due = list[tuple[list[Any], State]]
@@ -192,7 +226,7 @@ def _leaves(mutant: Mutant, program: Program, due: Due, setting: Setting) -> boo
     """Whether a run of a wrong version leaves the bounds of the right one."""
     try:
         run = _run(mutant, program, setting)
-    except (ArithmeticError, ValueError):
+    except CANNOT_RUN:
         return True
     for (weights, state), came in zip(due, run.snapshots[1:], strict=True):
         if state.iterations != came.state.iterations:
@@ -229,7 +263,7 @@ def _random_inputs(optimizer: Optimizer, seed: int) -> Evidence:
     runs = []
     shapes: list[tuple[int, ...]] = [(RANDOM_ELEMENTS,)]
     if not optimizer.elementwise:
-        shapes = [(RANDOM_ELEMENTS // 4,), (4, 2), (2, 4)]
+        shapes = [(RANDOM_ELEMENTS // 4,), (4, 2), (2, 4), (2, 3, 2), (2, 3, 2, 2)]
     for _ in range(RANDOM_RUNS):
         chosen: dict[str, Any] = _random_hyperparameters(optimizer, rng)
         random = replace(optimizer, **chosen)
@@ -237,6 +271,7 @@ def _random_inputs(optimizer: Optimizer, seed: int) -> Evidence:
         for shape in shapes:
             size = (RANDOM_STEPS, *shape)
             gradients = rng.normal(size=size) * 10.0 ** rng.uniform(-3, 2, size)
+            gradients *= rng.random(size) > ZEROS
             part = Part("random", "", rng.normal(size=shape), tuple(gradients))
             weights.append(Weight((part,)))
         program = Program("random", "", tuple(weights), RANDOM_STEPS)
@@ -252,8 +287,12 @@ def _random_hyperparameters(
         value = getattr(optimizer, f.name)
         if f.name not in optimizer.hyperparameters() or not isinstance(value, float):
             continue
-        low, high = (float(end) for end in f.metadata["domain"][1:-1].split(","))
-        if np.isinf(high):
+        domain = f.metadata["domain"]
+        low, high = (float(end) for end in domain[1:-1].split(","))
+        ends = [low] * (domain[0] == "[") + [high] * (domain[-1] == "]")
+        if ends and rng.random() < ENDS:
+            chosen[f.name] = float(rng.choice(ends))
+        elif np.isinf(high):
             chosen[f.name] = float(max(low, 0.0) + 10.0 ** rng.uniform(-4, 0))
         elif np.isinf(low):
             chosen[f.name] = float(rng.uniform(-1, high))
@@ -262,19 +301,41 @@ def _random_hyperparameters(
     return chosen
 
 
-def _same_bits(mutant: Mutant, inputs: Evidence) -> str:
-    """Evidence that a mutant of the rule is the rule, or nothing."""
+def _same(mutant: Mutant, inputs: Evidence) -> str:
+    """Evidence that a mutant of the rule is the rule, or nothing.
+
+    Inputs on which the rule gives no numbers count for nothing.
+    """
+    bits = True
     try:
-        for right, wrong in zip(
-            inputs.results(), inputs.results(mutant.functions), strict=True
-        ):
+        results = zip(
+            inputs.columns,
+            inputs.results(),
+            inputs.results(mutant.functions),
+            strict=True,
+        )
+        for columns, right, wrong in results:
+            numbers = [np.isfinite(value) for value in right.values()]
+            elementwise = inputs.optimizer.elementwise
+            if not elementwise and not all(map(np.all, numbers)):
+                continue
+            valid = np.logical_and.reduce(numbers) if elementwise else ...
             for symbol, value in right.items():
-                if not np.array_equal(value, wrong[symbol], equal_nan=True):
+                shape = np.shape(value)
+                other = np.broadcast_to(wrong[symbol], shape)[valid]
+                if np.array_equal(value[valid], other):
+                    continue
+                bits = False
+                limit = np.broadcast_to(columns.bound[symbol], shape)[valid]
+                with np.errstate(all="ignore"):
+                    error = np.abs(other - value[valid])
+                if not np.all(error <= (SLACK + 1) * limit):
                     return ""
-    except (ArithmeticError, ValueError, TypeError):
+    except CANNOT_RUN:
         return ""
     count = sum(columns.elements.size for columns in inputs.columns)
-    return f"{_reason(mutant)}: same bits on {count} random inputs of the domain"
+    same = "same bits" if bits else "no more than float64's rounding apart"
+    return f"{_reason(mutant)}: {same} on {count} random inputs of the domain"
 
 
 def _reason(mutant: Mutant) -> str:
@@ -304,23 +365,55 @@ def _same_runs(optimizer: Optimizer, mutant: Mutant, seed: int) -> str:
             simulate(right, program, FLOAT64).snapshots,
             simulate(wrong, taken, FLOAT64, mutant.resumed).snapshots,
         )
-        for a, b in zip(*runs, strict=True):
-            if a.state.iterations != b.state.iterations:
-                return ""
-            pairs = [*zip(a.weights, b.weights, strict=True)]
-            for own, other in zip(a.state.slots, b.state.slots, strict=True):
-                pairs += [(own[name], other[name]) for name in own]
-            if not all(np.array_equal(x, y, equal_nan=True) for x, y in pairs):
-                return ""
-    linear = "step of its own" in mutant.sentence and not optimizer.rule.slots
-    why = (
-        "the rule is linear in the gradient and keeps nothing"
-        if linear
-        else "it makes no difference to this rule"
-        if "zero" not in mutant.sentence and "row" not in mutant.sentence
-        else "the rule changes nothing on a zero gradient"
+        if not all(_equal(a, b) for a, b in zip(*runs, strict=True)):
+            return ""
+    return f"{_why(optimizer, mutant, seed)}: same bits in {RANDOM_DRIVES} random runs"
+
+
+def _equal(a: Snapshot, b: Snapshot) -> bool:
+    pairs = [*zip(a.weights, b.weights, strict=True)]
+    for own, other in zip(a.state.slots, b.state.slots, strict=True):
+        pairs += [(own[name], other[name]) for name in own]
+    same = all(np.array_equal(x, y, equal_nan=True) for x, y in pairs)
+    return same and a.state.iterations == b.state.iterations
+
+
+def _why(optimizer: Optimizer, mutant: Mutant, seed: int) -> str:
+    said = mutant.sentence
+    if "step of its own" in said and not optimizer.rule.slots:
+        return "the rule is linear in the gradient and keeps nothing"
+    if "not a number" in said or "infinite" in said:
+        return (
+            "the rule decides nothing beyond numbers, after an overflow or a maximum "
+            "of NaN"
+        )
+    if ("clipped" in said or "averaged" in said) and _sees_signs_only(optimizer, seed):
+        return "the rule sees the signs of the gradient only"
+    if _rests_on_zeros(optimizer, seed) and re.search("zero|row|empty", said):
+        return "the rule changes nothing on a zero gradient"
+    return "it makes no difference to this rule"
+
+
+def _one_step(optimizer: Optimizer, w: np.ndarray, g: np.ndarray) -> Snapshot:
+    weights, state = optimizer.run([w], [[g]])
+    return Snapshot([*weights], state)
+
+
+def _sees_signs_only(optimizer: Optimizer, seed: int) -> bool:
+    rng = np.random.default_rng([seed, 3])
+    w, g, factor = rng.normal(size=(3, 32))
+    steps = [_one_step(optimizer, w, g * x) for x in (1.0, np.abs(factor))]
+    return _equal(*steps)
+
+
+def _rests_on_zeros(optimizer: Optimizer, seed: int) -> bool:
+    w = np.random.default_rng([seed, 3]).normal(size=32)
+    after = _one_step(optimizer, w, np.zeros(32))
+    before = optimizer.init([w])
+    return np.array_equal(after.weights[0], w) and all(
+        np.array_equal(after.state.slots[0][name], slot)
+        for name, slot in before.slots[0].items()
     )
-    return f"{why}: same bits in {RANDOM_DRIVES} random runs"
 
 
 def _random_program(rng: np.random.Generator) -> Program:

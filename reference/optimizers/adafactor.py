@@ -65,7 +65,10 @@ class Adafactor(Optimizer):
     elementwise: ClassVar[bool] = False
     home: ClassVar[str] = "keras.optimizers.Adafactor"
     paper: ClassVar[str] = "Shazeer, Stern 2018, arXiv:1804.04235"
-    examples: ClassVar = ({}, {"relative_step": False, "clip_threshold": 0.5})
+    examples: ClassVar = (
+        {"learning_rate": 0.75, "clip_threshold": 0.625},
+        {"learning_rate": 0.75, "clip_threshold": 0.625, "relative_step": False},
+    )
 
     @rule(
         r=Slot("r", shape=without_last),

@@ -46,7 +46,7 @@ class ASGD(Optimizer):
 
     home: ClassVar[str] = "torch.optim.ASGD"
     paper: ClassVar[str] = "Polyak, Juditsky 1992"
-    examples: ClassVar = ({"lambd": 0.01, "t0": 2.0},)
+    examples: ClassVar = ({"lambd": 0.01, "t0": 1.5},)
 
     @rule(ax="ax", sparse=every_row)
     def asgd(w, g, ax, t, learning_rate, lambd, alpha, t0):

@@ -54,7 +54,7 @@ class ConditionalGradient(Optimizer):
     elementwise: ClassVar[bool] = False
     home: ClassVar[str] = "tensorflow_addons.optimizers.ConditionalGradient"
     paper: ClassVar[str] = "Ravi, Dinh, Lokhande, Singh 2018, arXiv:1803.06453"
-    examples: ClassVar = ({}, {"ord": "nuclear"})
+    examples: ClassVar = ({"epsilon": 0.25}, {"ord": "nuclear"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,8 +69,8 @@ class ConditionalGradient(Optimizer):
 
     @rule(sparse=touched_rows)
     def nuclear(w, g, learning_rate, lambda_):
-        matrix = g.reshape(-1, *g.shape[-1:]) if g.ndim else g.reshape(1, 1)
-        corner = leading_pair(matrix).reshape(*g.shape)
+        matrix = g.reshape(-1, g.shape[-1]) if g.ndim else g.reshape(1, 1)
+        corner = leading_pair(matrix).reshape(g.shape)
         w = learning_rate * w - (1 - learning_rate) * lambda_ * corner
         return w
 

@@ -38,6 +38,7 @@ class Fromage(Optimizer):
     elementwise: ClassVar[bool] = False
     home: ClassVar[str] = "optax.fromage"
     paper: ClassVar[str] = "Bernstein et al. 2020, arXiv:2002.03432"
+    examples: ClassVar = ({}, {"min_norm": 1.0})
 
     @rule(sparse=every_row)
     def fromage(w, g, learning_rate, min_norm):

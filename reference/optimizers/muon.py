@@ -71,7 +71,10 @@ class Muon(Optimizer):
     elementwise: ClassVar[bool] = False
     home: ClassVar[str] = "keras.optimizers.Muon"
     paper: ClassVar[str] = "Jordan et al. 2024; Liu et al. 2025, arXiv:2502.16982"
-    examples: ClassVar = ({}, {"nesterov": False, "rms_rate": None})
+    examples: ClassVar = (
+        {},
+        {"nesterov": False, "rms_rate": None, "adam_lr_ratio": 0.5},
+    )
 
     @rule(m="momentum", sparse=every_row)
     def muon_nesterov(

@@ -52,6 +52,7 @@ class SM3(Optimizer):
     elementwise: ClassVar[bool] = False
     home: ClassVar[str] = "optax.sm3"
     paper: ClassVar[str] = "Anil, Gupta, Koren, Singer 2019, arXiv:1901.11150"
+    examples: ClassVar = ({}, {"epsilon": 0.0})
 
     @rule(m="momentum", v="accumulator_0", sparse=every_row)
     def one_axis(w, g, m, v, learning_rate, momentum, epsilon):

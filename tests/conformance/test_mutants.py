@@ -98,7 +98,8 @@ def test_no_mutant_survives(name):
     result = score(reference.OPTIMIZERS[name])
     assert result.to_dict()["survivors"] == []
     assert result.killed + len(result.equivalent) == result.mutants
-    assert result.killed > 0.9 * result.mutants
+    signs = [why for _, why in result.equivalent if "sees the signs" in why]
+    assert result.killed > 0.9 * (result.mutants - len(signs))
 
 
 def test_a_missing_scenario_is_noticed(monkeypatch):
@@ -171,5 +172,5 @@ def test_two_faults_in_different_rules_are_told_slot_by_slot():
     program = programs(nadam, setting, 0, quick=True)[0]
     runs = [(simulate(twice, program, FLOAT32), nadam)]
     judging = (ideal(FLOAT32), setting, IEEE, {"dense"})
-    found = diagnose(runs, *judging, thorough=False)
+    found = diagnose(runs, *judging, seconds=2.0)
     assert any("momentum_cache" in explanation.reproduces for explanation in found)

@@ -57,7 +57,7 @@ class Digits(np.lib.mixins.NDArrayOperatorsMixin):
         return Digits(self.numbers.T)
 
     def reshape(self, *shape):
-        return Digits(self.numbers.reshape(shape))
+        return Digits(self.numbers.reshape(*shape))
 
     def __int__(self):
         return int(self.numbers.item())
@@ -112,11 +112,19 @@ def _(matrix: Digits) -> Digits:
 
 to_mpf = np.frompyfunc(mpmath.mpf, 1, 1)
 
+
+def _quotient(x, y):
+    """As IEEE 754 has it where `y` is zero."""
+    if y:
+        return x / y
+    return mpmath.sign(x) * mpmath.inf if x else mpmath.nan
+
+
 FUNCTIONS = {
     "add": lambda x, y: x + y,
     "subtract": lambda x, y: x - y,
     "multiply": lambda x, y: x * y,
-    "divide": lambda x, y: x / y,
+    "divide": _quotient,
     "power": mpmath.power,
     "sqrt": mpmath.sqrt,
     "square": lambda x: x * x,

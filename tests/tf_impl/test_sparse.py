@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import reference
 import tf_impl
 from tests.tf_impl.cases import (
     CASES,
@@ -105,7 +106,8 @@ def test_touched_rows_leaves_all_others_bitwise_alone(name, options):
     optimizer.apply_gradients([(slices(np.full((2, 2), 3.0), [1, 1]), w)])
     after = tensors(optimizer, w)
     rest = [0, 2, 3]
-    assert all(same([before[n][rest]], [after[n][rest]]) for n in after)
+    of_rows = [n for n in after if after[n].shape == w.shape]  # not means over them
+    assert all(same([before[n][rest]], [after[n][rest]]) for n in of_rows)
 
 
 @pytest.mark.parametrize("name, options", CASES)
@@ -167,4 +169,7 @@ def test_compiled_tables_of_two_shapes_do_not_share_a_trace(name, options, compi
     optimizer = make(name, options)
     tables = [tf.Variable(tf.ones([rows, 2])) for rows in (4, 6)]
     optimizer.apply_gradients([(gradient, table) for table in tables])
-    np.testing.assert_array_equal(tables[0], tables[1][:4])
+    rule = reference.OPTIMIZERS[name](learning_rate=0.1, **options)
+    given = reference.IndexedSlices(np.ones((1, 2)), np.array([0]))
+    due = [rule.run(np.ones(table.shape), [given])[0] for table in tables]
+    assert_close(optimizer, [table.numpy() for table in tables], due, steps=1)

@@ -130,8 +130,13 @@ def test_a_mixed_precision_model_trains(name, large, request):
             keras.layers.Dense(1, dtype="float32"),
         ]
     )
-    rate = {"Adadelta": 10.0, "SGD": 0.02}.get(name, 0.05)
-    model.compile(tf_impl.OPTIMIZERS[name](learning_rate=rate), "mse")
+    fitting = {
+        "Adadelta": {"learning_rate": 10.0},
+        "ConditionalGradient": {"learning_rate": 0.97, "lambda_": 4.0},
+        "LARS": {"learning_rate": 0.002},
+        "SGD": {"learning_rate": 0.02},
+    }.get(name, {"learning_rate": 0.05})
+    model.compile(tf_impl.OPTIMIZERS[name](**fitting), "mse")
     losses = model.fit(x, y, epochs=6, batch_size=8, verbose=0).history["loss"]
     assert losses[-1] < losses[0]
     assert all(v.dtype == tf.float32 for v in model.optimizer.weights[2:])
