@@ -66,7 +66,6 @@ _SOME_DECAY = {"weight_decay": 0.01}
 _COCOB = ("lr", "grad_norm_sum", "gradients_sum", "tilde_w", "reward")
 _NESTEROV = {"use_nesterov": "nesterov"}
 _NO_SCHEDULE = {"schedule_decay": ""}
-_UNDER_ROOT = "epsilon is under the root, where ours is beside it"
 
 
 def _of(library: str) -> Callable[..., Dialect]:
@@ -82,7 +81,8 @@ def _torch() -> Iterator[Dialect]:
     yield line("SGD", "Momentum", _EVERY_ROW, arguments=_NESTEROV)
     yield line("Adagrad", "Adagrad")
     yield line("Adadelta", "Adadelta")
-    yield line("RMSprop", "RMSprop", {"momentum": 0.0})
+    outside = {"epsilon_inside": False, "rate_inside": False}
+    yield line("RMSprop", "RMSprop", outside)
     yield line("NAdam", "Nadam")
     yield line("RAdam", "RAdam")
     yield line("SparseAdam", "LazyAdam")
@@ -131,14 +131,14 @@ def _optax() -> Iterator[Dialect]:
     yield line("sign_sgd", "SignSGD")
     yield line("signum", "Signum", slots={"m": "ema"})
     yield line("adadelta", "Adadelta")
-    yield line("rmsprop", "RMSprop", {"momentum": 0.0}, {"eps_in_sqrt": False})
-    yield line(
-        "rmsprop",
-        "RMSprop",
-        slots={"momentum": "-trace"},
-        instance={"momentum": 0.9},
-        differs=f"without momentum {_UNDER_ROOT}",
-    )
+    for inside in (True, False):
+        yield line(
+            "rmsprop",
+            "RMSprop",
+            {"epsilon_inside": inside},
+            arguments={"epsilon_inside": "eps_in_sqrt"},
+            slots={"momentum": "-trace"},
+        )
     yield line("nadam", "Nadam", {"schedule_decay": 1e6}, arguments=_NO_SCHEDULE)
     yield line(
         "nadamw",
@@ -225,13 +225,7 @@ def _keras(library: str) -> Iterator[Dialect]:
     yield line("AdamW", "AdamW", {**_EVERY_ROW, **_DECAYING})
     constant = {"schedule_decay": 1.0, **_EVERY_ROW}
     yield line("Nadam", "Nadam", constant, arguments=_NO_SCHEDULE)
-    yield line(
-        "RMSprop",
-        "RMSprop",
-        _EVERY_ROW,
-        instance={"momentum": 0.9},
-        differs=f"without momentum {_UNDER_ROOT}",
-    )
+    yield line("RMSprop", "RMSprop", inside)
 
 
 def _legacy() -> Iterator[Dialect]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatch
 from typing import Any
 
@@ -255,10 +255,11 @@ def label(line: Dialect, optimizer: Any, shown: set[str]) -> str:
     port = port_of(line)
     for other in lines_of(line.target):
         shown = shown | {*other.options, *other.instance}
+    takes = shown & port.accepts()
     values = {
-        name: getattr(optimizer, name)
-        for name in port.accepts()
-        if name in shown and getattr(optimizer, name) is not None
+        f.name: value
+        for f in fields(optimizer)
+        if f.name in takes and (value := getattr(optimizer, f.name)) is not None
     }
     arguments = ", ".join(f"{n}={v}" for n, v in port.given(values).items())
     return f"{line.name}({arguments})" if arguments else line.name

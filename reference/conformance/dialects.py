@@ -159,9 +159,17 @@ def convert(source: str, target: str, given: Mapping[str, Any]) -> Conversion:
                 )
             remark = "; ".join(remarks)
             return Conversion(source, target, port.given(values), remark)
-    remark = next(filter(None, [*remarks, followed.differs]), "")
+    if nearest:
+        remarks += [followed.differs, _rules_of(source, optimizer, nearest[0])]
+    remark = next(filter(None, remarks), "")
     example = _smallest_example(optimizer, nearest[0]) if nearest else ""
     return Conversion(source, target, None, remark, example)
+
+
+def _rules_of(source: str, optimizer: Optimizer, nearest: Optimizer) -> str:
+    """The names of two rules, which say what differs; nothing where they are one."""
+    theirs, ours = (o.rule.function.__name__ for o in (optimizer, nearest))
+    return f"it follows {ours}, {source} {theirs}" if ours != theirs else ""
 
 
 def _lines(target: str) -> list[Dialect]:
@@ -209,9 +217,11 @@ def _counterpart(
     cls = rule_class(line.rule)
     ours = _numbers(followed)
     values = {
-        name: getattr(optimizer, name)
+        name: value
         for name in _numbers(line)
-        if name in ours and name in port.places
+        if name in ours
+        and name in port.places
+        and (value := getattr(optimizer, name)) is not None
     }
     if "weight_decay" in _numbers(line):
         values.setdefault("weight_decay", 0.0)

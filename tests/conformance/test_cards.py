@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reference import RMSprop
 from reference.cli import CONFORMS, DIFFERS, MISUSE, main
 from reference.conformance import cards
 from reference.conformance.cards import Card, report_card
@@ -140,3 +141,13 @@ def test_a_page_knows_every_line_and_has_no_unexplained_failure(path):
     for line in DIALECTS:
         if line.library == path.stem:
             assert re.search(rf"^(\| |\* ){line.name}\b", page, re.MULTILINE), line
+
+
+def test_a_label_has_the_arguments_in_the_order_of_ours():
+    needs("optax")
+    line = Dialect("optax", "rmsprop", "RMSprop", arguments={"epsilon_inside": ""})
+    shown = {"centered", "epsilon", "momentum", "rho", "learning_rate"}
+    assert cards.label(line, RMSprop(momentum=0.5), shown) == (
+        "rmsprop(learning_rate=0.001, decay=0.9, momentum=0.5, eps=1e-07, "
+        "centered=False)"
+    )

@@ -41,20 +41,36 @@ def test_a_line_names_what_exists(name):
 QUICK = ("torch", "optax")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def names_of(indices):
+    return [
         NAMES[i]
         if DIALECTS[i].library in QUICK
         else pytest.param(NAMES[i], marks=pytest.mark.slow)
-        for i in RULED
-    ],
-)
+        for i in indices
+    ]
+
+
+@pytest.mark.parametrize("name", names_of(RULED))
 def test_a_line_is_true_of_the_installed_library(name):
     """In one mode, in float32; the report cards run the rest."""
     line = DIALECTS[int(name.rsplit("-", 1)[1])]
+    assert_true(line, line.instance)
+
+
+RMSPROP = [i for i in RULED if DIALECTS[i].rule == "RMSprop"]
+
+
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("name", names_of(RMSPROP))
+def test_a_line_of_rmsprop_is_true_with_every_option(name, momentum, centered):
+    line = DIALECTS[int(name.rsplit("-", 1)[1])]
+    assert_true(line, {"momentum": momentum, "centered": centered})
+
+
+def assert_true(line, options):
     port = port_for(installed(line.target), line)
-    optimizer = reference.OPTIMIZERS[line.rule](**{**line.options, **line.instance})
+    optimizer = reference.OPTIMIZERS[line.rule](**{**line.options, **options})
     report = check(
         port,
         optimizer,
@@ -66,7 +82,7 @@ def test_a_line_is_true_of_the_installed_library(name):
         thorough=None,
     )
     for result in report.failures:
-        entry = Entry(line, label(line, optimizer, set()), report)
+        entry = Entry(line, label(line, optimizer, set(options)), report)
         assert _explained(entry, result) < len(FINDINGS), str(report)
     assert report.results
 
@@ -149,6 +165,33 @@ class TestConvert:
         found = convert("torch:Adadelta", "torch:Adagrad", {})
         assert found.arguments is None
         assert "from w = 1 with the gradient" in found.example
+
+    def test_what_the_class_settles_itself_is_settled_for_the_target(self):
+        """Legacy Keras has no say where epsilon is; optax has."""
+        for momentum, inside in ((0.0, False), (0.5, True)):
+            given = {"momentum": momentum}
+            found = convert("tf_keras.legacy:RMSprop", "optax:rmsprop", given)
+            assert found.arguments["eps_in_sqrt"] is inside
+
+    def test_an_option_of_theirs_chooses_the_line(self):
+        given = {"learning_rate": 0.5}
+        assert convert("optax:rmsprop", "torch:RMSprop", given).arguments is None
+        given = {**given, "eps_in_sqrt": False}
+        assert convert("optax:rmsprop", "torch:RMSprop", given).arguments["lr"] == 0.5
+
+    def test_rmsprop_with_epsilon_under_the_root_is_not_torch_s(self):
+        for momentum in (0.0, 0.5):
+            given = {"momentum": momentum}
+            found = convert("tf_keras:RMSprop", "torch:RMSprop", given)
+            assert found.arguments is None
+            assert found.remark.startswith("it follows rmsprop")
+            assert "with the gradient 1e-07" in found.example
+
+    def test_a_velocity_with_the_rate_inside_is_torch_s_while_it_is_constant(self):
+        given = {"momentum": 0.5, "lr": 0.5}
+        found = convert("torch:RMSprop", "optax:rmsprop", given)
+        assert found.arguments["eps_in_sqrt"] is False
+        assert found.remark == "equal while the learning rate is constant"
 
     def test_a_rate_that_may_not_change_is_said(self):
         given = {"momentum": 0.5, "lr": 0.5}

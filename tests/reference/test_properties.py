@@ -367,6 +367,44 @@ def test_rmsprop_with_a_momentum_of_zero_is_rmsprop_without_epsilon(steps):
     )
 
 
+@given(steps=gradients, inside=st.booleans())
+@many
+def test_rmsprop_told_where_epsilon_is_keeps_it_there_with_momentum(steps, inside):
+    options = {"epsilon": 0.25, "epsilon_inside": inside}
+    plain = weights(RMSprop(0.1, **options), steps)
+    assert weights(RMSprop(0.1, momentum=lambda: 0.0, **options), steps) == plain
+    # without a velocity it is nothing that the learning rate is outside of it
+    assert weights(RMSprop(0.1, rate_inside=False, **options), steps) == plain
+
+
+@given(steps=gradients, inside=st.booleans())
+@many
+def test_a_constant_rate_may_be_inside_the_velocity_or_outside(steps, inside):
+    options = {"momentum": 0.5, "epsilon": 0.25, "epsilon_inside": inside}
+    # a power of two scales a velocity exactly
+    outside = RMSprop(0.125, rate_inside=False, **options)
+    assert weights(outside, steps) == weights(RMSprop(0.125, **options), steps)
+
+
+def test_a_rate_that_changes_may_not():
+    """With rho 0 and gradients of 3, each adds 3 / (3 + 1) to the velocity."""
+
+    class ThenFour(LearningRateSchedule):
+        def __call__(self, step):
+            return 1.0 if step == 0 else 4.0
+
+    options = {"rho": 0.0, "momentum": 0.5, "epsilon": 1.0, "epsilon_inside": False}
+    inside, outside = (
+        RMSprop(ThenFour(), rate_inside=inside, **options) for inside in (True, False)
+    )
+    steps = [np.array([3.0])] * 2
+    first = -0.75
+    second = first - (0.5 * 0.75 + 4 * 0.75)
+    assert inside.run(np.zeros(1), steps)[0].tolist() == [second]
+    second = first - 4 * (0.5 * 0.75 + 0.75)
+    assert outside.run(np.zeros(1), steps)[0].tolist() == [second]
+
+
 @given(steps=gradients)
 @many
 def test_amsgrad_is_adam_while_the_second_moment_grows(steps):

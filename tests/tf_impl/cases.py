@@ -20,6 +20,16 @@ OPTIONS = {
         {"centered": True},
         {"momentum": 0.9},
         {"momentum": 0.9, "centered": True},
+        {"epsilon_inside": True},
+        {"epsilon_inside": True, "centered": True},
+        {"momentum": 0.9, "epsilon_inside": False},
+        {"momentum": 0.9, "rate_inside": False},
+        {
+            "momentum": 0.9,
+            "epsilon_inside": False,
+            "rate_inside": False,
+            "centered": True,
+        },
     ],
     "Adam": [{}, {"amsgrad": True}],
     "Ftrl": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -17,33 +18,68 @@ def _variance(r, m):
     return tf.maximum(r - tf.square(m), 0.0)
 
 
-def _plain(w, g, r, learning_rate, rho, one_minus_rho, epsilon):
+def _root(square, epsilon, inside):
+    return tf.sqrt(square + epsilon) if inside else tf.sqrt(square) + epsilon
+
+
+def _plain(w, g, r, learning_rate, rho, one_minus_rho, epsilon, inside):
     r = rho * r + one_minus_rho * tf.square(g)
-    w = w - learning_rate * g / (tf.sqrt(r) + epsilon)
+    w = w - learning_rate * g / _root(r, epsilon, inside)
     return w, r
 
 
-def _centered(w, g, r, m, learning_rate, rho, one_minus_rho, epsilon):
+def _centered(w, g, r, m, learning_rate, rho, one_minus_rho, epsilon, inside):
     r = rho * r + one_minus_rho * tf.square(g)
     m = rho * m + one_minus_rho * g
-    w = w - learning_rate * g / (tf.sqrt(_variance(r, m)) + epsilon)
+    w = w - learning_rate * g / _root(_variance(r, m), epsilon, inside)
     return w, r, m
 
 
-def _momentum(w, g, r, a, learning_rate, rho, one_minus_rho, epsilon, momentum):
+def _moved(w, g, a, root, learning_rate, momentum, rate_inside):
+    if rate_inside:
+        a = momentum * a + learning_rate * g / root
+        return w - a, a
+    a = momentum * a + g / root
+    return w - learning_rate * a, a
+
+
+def _momentum(
+    w,
+    g,
+    r,
+    a,
+    learning_rate,
+    rho,
+    one_minus_rho,
+    epsilon,
+    momentum,
+    inside,
+    rate_inside,
+):
     r = rho * r + one_minus_rho * tf.square(g)
-    a = momentum * a + learning_rate * g / tf.sqrt(r + epsilon)
-    w = w - a
+    root = _root(r, epsilon, inside)
+    w, a = _moved(w, g, a, root, learning_rate, momentum, rate_inside)
     return w, r, a
 
 
 def _momentum_centered(
-    w, g, r, a, m, learning_rate, rho, one_minus_rho, epsilon, momentum
+    w,
+    g,
+    r,
+    a,
+    m,
+    learning_rate,
+    rho,
+    one_minus_rho,
+    epsilon,
+    momentum,
+    inside,
+    rate_inside,
 ):
     r = rho * r + one_minus_rho * tf.square(g)
     m = rho * m + one_minus_rho * g
-    a = momentum * a + learning_rate * g / tf.sqrt(_variance(r, m) + epsilon)
-    w = w - a
+    root = _root(_variance(r, m), epsilon, inside)
+    w, a = _moved(w, g, a, root, learning_rate, momentum, rate_inside)
     return w, r, a, m
 
 
@@ -52,10 +88,8 @@ class RMSprop(Optimizer):
     arXiv:1308.0850, equations 38 to 45).
 
     Slots: `rms`, the average `r` of squared gradients; `momentum` (with momentum), the
-    velocity `a`, which has the learning rate inside; `mg` (centered), the average `m`
-    of gradients.
+    velocity `a`; `mg` (centered), the average `m` of gradients.
 
-    As in Keras, epsilon is outside the root without momentum and inside with it.
     Unlike Keras, the centered variance never falls below zero.
 
     Args:
@@ -64,6 +98,11 @@ class RMSprop(Optimizer):
         momentum: 0 to 1. Whether it is zero is decided when the optimizer is made.
         epsilon: 1e-7.
         centered: whether to divide by the deviation instead of the root mean square.
+        epsilon_inside: whether epsilon is under the root, as in Keras 3 and optax, or
+            outside, as in torch. `None` (default) is legacy Keras: outside without
+            momentum, inside with it.
+        rate_inside: whether the velocity has the learning rate inside, as in Keras and
+            optax, or is multiplied by it, as in torch. Without momentum no effect.
         name, sparse, **kwargs: as in `tf_impl.base.Optimizer`.
 
     Sparse gradients: without momentum, `rms` and `mg` on every row and the weights on
@@ -81,6 +120,8 @@ class RMSprop(Optimizer):
         epsilon: float = 1e-7,
         centered: bool = False,
         name: str = "RMSprop",
+        epsilon_inside: bool | None = None,
+        rate_inside: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, **kwargs)
@@ -91,14 +132,21 @@ class RMSprop(Optimizer):
         self._set_hyper("momentum", momentum)
         self.epsilon = epsilon_or_default(epsilon)
         self.centered = centered
-        if self._momentum and centered:
-            self._define(_momentum_centered, {"rms": 0.0, "momentum": 0.0, "mg": 0.0})
-        elif self._momentum:
-            self._define(_momentum, {"rms": 0.0, "momentum": 0.0})
-        elif centered:
-            self._define(_centered, {"rms": 0.0, "mg": 0.0}, every_row=("rms", "mg"))
+        self.epsilon_inside = epsilon_inside
+        self.rate_inside = rate_inside
+        inside = self._momentum if epsilon_inside is None else epsilon_inside
+        names = ["rms", *["momentum"] * self._momentum, *["mg"] * centered]
+        slots = dict.fromkeys(names, 0.0)
+        if self._momentum:
+            moving = partial(
+                _momentum_centered if centered else _momentum,
+                inside=inside,
+                rate_inside=rate_inside,
+            )
+            self._define(moving, slots)
         else:
-            self._define(_plain, {"rms": 0.0}, every_row=("rms",))
+            still = partial(_centered if centered else _plain, inside=inside)
+            self._define(still, slots, every_row=names)
 
     def _coefficients(self, t: Tensor, learning_rate: Tensor) -> dict[str, Tensor]:
         rho = self._real_hyper("rho")
@@ -113,7 +161,7 @@ class RMSprop(Optimizer):
         return coefficients
 
     def get_config(self) -> dict[str, Any]:
-        return {
+        config = {
             **super().get_config(),
             **self._hyper_config("learning_rate"),
             "decay": self._initial_decay,
@@ -121,3 +169,8 @@ class RMSprop(Optimizer):
             "epsilon": self.epsilon,
             "centered": self.centered,
         }
+        if self.epsilon_inside is not None:
+            config["epsilon_inside"] = self.epsilon_inside
+        if not self.rate_inside:
+            config["rate_inside"] = False
+        return config
