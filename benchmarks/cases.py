@@ -57,6 +57,16 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, object]]] = {
 }
 # tf_keras has one kernel for the whole update of each but these.
 COMPOSED = ("RMSprop", "RMSprop-centered", "Nadam")
+# Of Keras 3: its class and ours that does the same, with constructor arguments.
+KERAS_3: dict[str, tuple[str, dict[str, object]]] = {
+    "AdamW": ("AdamW", {}),
+    "Adafactor": ("Adafactor", {}),
+    "Lion": ("Lion", {}),
+    "Lamb": ("LAMB", {"decay_first": True, "epsilon": 1e-7}),
+    "Nadam": ("Nadam", {"schedule_decay": 1.0}),
+    "RMSprop": ("RMSprop", {"epsilon_inside": True}),
+    "ScheduleFreeAdamW": ("ScheduleFreeAdamW", {}),
+}
 # A sparse gradient changes the slots of every row in these, touched rows in the others.
 EVERY_ROW = ("RMSprop", "RMSprop-centered", "Adam", "Adam-amsgrad", "Nadam")
 
@@ -65,6 +75,7 @@ def all_cases() -> Iterator[Case]:
     """Yield every case. TensorFlow is imported when a case that needs it runs."""
     yield from _reference_cases()
     yield from _dense_cases()
+    yield from _keras_3_cases()
     yield from _sparse_cases()
     yield from _small_cases()
 
@@ -89,6 +100,24 @@ def _dense_cases() -> Iterator[Case]:
 
         target = 0.2 if name in COMPOSED else 1.05
         yield Case(f"dense/{name}", f"tf_keras {name}", target, measure)
+
+
+def _keras_3_cases() -> Iterator[Case]:
+    for name in KERAS_3:
+
+        def measure(seconds: float, name: str = name) -> Measurement:
+            from benchmarks import tensorflow_side
+
+            return tensorflow_side.against_keras_3(name, seconds)
+
+        yield Case(f"keras-3/{name}", f"Keras 3 {name}", 0.35, measure)
+
+    def products(seconds: float) -> Measurement:
+        from benchmarks import tensorflow_side
+
+        return tensorflow_side.muon(seconds)
+
+    yield Case("matrix/Muon", "its matrix products", 1.2, products)
 
 
 def _sparse_cases() -> Iterator[Case]:

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import tf_impl
-from benchmarks.cases import CONFIGURATIONS, Measurement
+from benchmarks.cases import CONFIGURATIONS, KERAS_3, Measurement
 from benchmarks.timing import Action, alternate, compare, milliseconds
 from tf_impl.legacy_keras import keras
 
@@ -17,6 +17,8 @@ DENSE_ELEMENTS = 10_000_000
 TABLE_ROWS, SMALL_TABLE_ROWS, ROW_LENGTH = 1_000_000, 10_000, 64
 INDICES, DISTINCT_ROWS = 10_000, 1_600
 SMALL_VARIABLES = 100
+MATRIX = (2_500, 4_000)
+SQUARE = (1_000, 1_000)
 
 
 def _ours(name: str) -> Any:
@@ -49,6 +51,41 @@ def dense(name: str, seconds: float) -> Measurement:
     return Measurement.of_times(
         compare(action(_ours(name)), action(_theirs(name)), 2 * seconds, at_least=15)
     )
+
+
+def against_keras_3(name: str, seconds: float) -> Measurement:
+    """Compare steps on one large matrix with those of Keras 3, in a `tf.function`."""
+    import keras as keras_3  # not the one that TensorFlow holds
+
+    if keras_3.backend.backend() != "tensorflow":
+        raise RuntimeError("Keras 3 must run on TensorFlow here: KERAS_BACKEND")
+    cls, arguments = KERAS_3[name]
+    grad, start = tf.constant(_normal(*MATRIX)), _normal(*MATRIX)
+    step = _in_function(getattr(tf_impl, cls)(**arguments), [tf.Variable(start)])
+    theirs = getattr(keras_3.optimizers, name)()
+    weights = keras_3.Variable(start)
+    theirs.build([weights])
+    rival = tf.function(lambda: theirs.apply([grad], [weights]))
+    ours = functools.partial(step, [grad])
+    return Measurement.of_times(compare(ours, rival, 2 * seconds, at_least=10))
+
+
+def muon(seconds: float) -> Measurement:
+    """Compare a step of Muon with the matrix products of its Newton-Schulz steps."""
+    grad = tf.constant(_normal(*SQUARE))
+    optimizer = tf_impl.Muon()
+    step = _in_function(optimizer, [tf.Variable(_normal(*SQUARE))])
+
+    @tf.function
+    def products(x: tf.Tensor) -> tf.Tensor:
+        x = x / tf.norm(x)
+        for _ in range(int(optimizer.ns_steps)):
+            gram = tf.matmul(x, x, transpose_b=True)
+            x = tf.matmul(tf.matmul(gram, gram), x)
+        return x
+
+    ours, rival = functools.partial(step, [grad]), functools.partial(products, grad)
+    return Measurement.of_times(compare(ours, rival, 2 * seconds, at_least=10))
 
 
 def sparse(name: str, rival: str, seconds: float) -> Measurement:

@@ -107,3 +107,12 @@ def test_what_was_found_in_a_compiled_condition_ends_the_process():
         assert (run.stdout, run.returncode) == ("begun\ndone\n", 0)
     else:
         assert (run.stdout, run.returncode) == ("begun\n", -signal.SIGABRT)
+
+
+def test_a_function_multiplies_by_the_reciprocal_of_a_constant():
+    """The reason why no rule here divides by a hyperparameter that is a constant."""
+    tf = pytest.importorskip("tensorflow")
+    x, third = tf.constant([5.0]), tf.constant(1.0) / 3.0
+    divided = tf.function(lambda x: x / 3.0)
+    assert divided(x) == x * third
+    assert divided(x) != x / 3.0

@@ -19,7 +19,8 @@ def _moved(
 ) -> Tensor:
     """Return `w`, moved along `u`, whose root mean square is `limit` at most."""
     length = rate * tf.maximum(smallest, _rms(w))
-    return w - length / tf.maximum(tf.ones_like(limit), _rms(u) / limit) * u
+    # No division by `limit`: in functions, TensorFlow multiplies by its reciprocal.
+    return w - length * limit / tf.maximum(limit, _rms(u)) * u
 
 
 def _factored(
