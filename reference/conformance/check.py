@@ -215,7 +215,8 @@ def _cases(request: tuple, ways: tuple) -> list[Case]:
         if constant is None:
             fixed = "learning_rate" not in optimizer.hyperparameters()
             constant = fixed or bool(dialect and dialect.constant_rate)
-        for setting, whole in _settings(port, again, *kinds):
+        wraps = not isinstance(optimizer, Optimizer)
+        for setting, whole in _settings(port, again, wraps, *kinds):
             cases.append(
                 Case(
                     port,
@@ -488,6 +489,7 @@ def _described(optimizer: Any) -> str:
 def _settings(
     port: Port,
     again: bool,
+    wraps: bool,
     modes: Sequence[str] | None,
     dtypes: Sequence[str] | None,
     devices: Sequence[str] | None,
@@ -497,11 +499,12 @@ def _settings(
     """The settings to run, and whether with all programs or the first alone.
 
     What is not asked for is thinned where it costs much and shows little: XLA compiles
-    each program anew, and other options of a class that was judged (``again``) run the
-    same code around another rule.
+    each program anew, other options of a class that was judged (``again``) run the
+    same code around another rule, and a wrapper (``wraps``) around one that was judged.
     """
     asked = bool(modes or dtypes)
-    every_pair = asked or (getattr(port, "every_pair", True) and not again)
+    alike = again or wraps or not getattr(port, "every_pair", True)
+    every_pair = asked or not alike
     offered = [one for one in STRATEGIES if one in port.strategies()]
     strategies = strategies or (("none",) if quick or again else offered)
     modes = modes or (port.modes()[:2] if quick else port.modes())
