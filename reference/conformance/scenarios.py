@@ -172,8 +172,9 @@ def programs(
     ended = [
         name
         for name in optimizer.hyperparameters()
-        if ("weight_decay" in name or name == "beta_2") and getattr(optimizer, name)
+        if "weight_decay" in name or name in ("beta_2", "eeta")
     ]
+    ended = [name for name in ended if getattr(optimizer, name)]
     if ended and not optimizer.elementwise:
         found.append(
             Program(

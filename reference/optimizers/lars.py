@@ -44,7 +44,7 @@ class LARS(Optimizer):
     learning_rate: Hyper = hyper(0.01, "[0, inf)")
     momentum: Hyper = hyper(0.9, "[0, 1]")
     weight_decay_rate: Hyper = hyper(0.0, "[0, inf)")
-    eeta: Hyper = hyper(0.001, "(0, inf)")
+    eeta: Hyper = hyper(0.001, "[0, inf)")
     nesterov: bool = False
     classic_momentum: bool = True
 
